@@ -1,31 +1,78 @@
 //! Requests to the API server, made as the plugin's ServiceAccount.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use oarlock_sdk_bindings::oarlock::plugin::client as wit;
-pub use wit::{PatchKind, Preconditions, Propagation, Written};
+pub use oarlock_sdk_bindings::oarlock::plugin::client::{PatchKind, Preconditions, Propagation, Written};
 
-use crate::cache::{Row, Select, all_pages};
-use crate::{Error, GroupVersionResource, Namespaces, ObjectKey};
+use crate::failure::parse;
+use crate::imports::client;
+use crate::rows::{FromRow, first_page};
+use crate::{Error, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, Resource};
 
-/// No precondition.
-pub const ANY: Preconditions = Preconditions { uid: None, resource_version: None };
-
-/// Returns the current object, or `None` if it does not exist.
+/// Sends requests for one resource.
 ///
-/// # Errors
+/// ```no_run
+/// use oarlock_sdk::{Client, Failure, ObjectRef, gvr, key};
+/// use serde_json::json;
 ///
-/// Those of `client.get` in the contract, except `not-found`.
-pub fn get<T: DeserializeOwned>(target: &GroupVersionResource, key: &ObjectKey) -> Result<Option<T>, Error> {
-    match wit::get(target, key, "") {
-        Ok(text) => crate::event::parse("", &text).map(Some),
-        Err(Error::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
+/// fn restart(deployment: &ObjectRef, at: &str) -> Result<(), Failure> {
+///     let annotations = json!({"example.com/restarted-at": at});
+///     let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+///     Client::new(gvr("apps", "v1", "deployments"))
+///         .if_unchanged(deployment)
+///         .merge_patch(&key(&deployment.namespace, &deployment.name), &patch)?;
+///     Ok(())
+/// }
+/// ```
+///
+/// The host never repeats a write by itself. A conflict (`Error::Conflict`) that is returned with `?` has the
+/// call repeated, with the state that the object has then.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Client {
+    target: GroupVersionResource,
+    subresource: String,
+    preconditions: Preconditions,
+    force: bool,
+    propagation: Propagation,
+    grace_period: Option<Duration>,
 }
 
-/// The objects that [`list`] returns: those that match both selectors. The default matches all.
+/// An object that is written: a [`Resource`] that is serializable, or a [`Dynamic`] one.
+pub trait Body {
+    #[doc(hidden)]
+    fn place(&self) -> ObjectKey;
+
+    #[doc(hidden)]
+    fn text(&self) -> Result<String, Error>;
+}
+
+/// An object without a type: JSON with `apiVersion`, `kind` and `metadata`.
+///
+/// ```no_run
+/// use oarlock_sdk::client::Dynamic;
+/// use oarlock_sdk::{Client, Error, gvr};
+/// use serde_json::json;
+///
+/// fn create(namespace: &str) -> Result<(), Error> {
+///     let settings = Dynamic(json!({
+///         "apiVersion": "v1",
+///         "kind": "ConfigMap",
+///         "metadata": {"namespace": namespace, "name": "settings"},
+///         "data": {"greeting": "hello"},
+///     }));
+///     Client::new(gvr("", "v1", "configmaps")).create(&settings)?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dynamic(pub Value);
+
+/// The objects that [`Client::list`] returns: those that match both selectors. The default matches all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Matching<'a> {
     /// A label selector in the syntax of Kubernetes.
@@ -34,104 +81,233 @@ pub struct Matching<'a> {
     pub fields: &'a str,
 }
 
-/// Returns all objects that match, as the API server has them now. Reads all pages, and begins again (twice
-/// at most) if the API server forgets the state that the pages show.
-///
-/// A lister ([`crate::cache::list`]) is cheaper from the second read on.
-///
-/// ```no_run
-/// use oarlock_sdk::cache::Select;
-/// use oarlock_sdk::client::{Matching, list};
-/// use oarlock_sdk::{Error, Namespaces, gvr};
-///
-/// fn n_failed_jobs() -> Result<usize, Error> {
-///     let failed = Matching { fields: "status.successful=0", ..Matching::default() };
-///     let jobs = gvr("batch", "v1", "jobs");
-///     let jobs = list(&jobs, &Namespaces::All, failed, Select::Keys)?;
-///     Ok(jobs.len())
-/// }
-/// ```
-///
-/// # Errors
-///
-/// Those of `client.list` in the contract.
-pub fn list(
-    target: &GroupVersionResource,
-    namespaces: &Namespaces,
-    matching: Matching<'_>,
-    select: Select<'_>,
-) -> Result<Vec<Row>, Error> {
-    let projection = select.into();
-    let Matching { labels, fields } = matching;
-    let mut restarts = 0;
-    loop {
-        let listed = all_pages(|page| wit::list(target, namespaces, labels, fields, &projection, page));
-        match listed {
-            Err(Error::Gone(_)) if restarts < 2 => restarts += 1,
-            listed => return listed,
+// === impl Client ===
+
+impl Client {
+    /// Returns a client for a resource.
+    pub fn new(target: GroupVersionResource) -> Self {
+        Self {
+            target,
+            subresource: String::new(),
+            preconditions: Preconditions { uid: None, resource_version: None },
+            force: false,
+            propagation: Propagation::Background,
+            grace_period: None,
+        }
+    }
+
+    /// Returns a client for the resource that a type stands for.
+    pub fn of<T: Resource>() -> Self {
+        Self::new(T::gvr())
+    }
+
+    /// Has requests concern a subresource, such as `status`.
+    pub fn subresource(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.subresource);
+        self
+    }
+
+    /// Has requests concern the status. The same as `subresource("status")`.
+    pub fn status(self) -> Self {
+        self.subresource("status")
+    }
+
+    /// Has writes fail with `conflict` unless the object still has this version.
+    pub fn if_unchanged(mut self, object: &ObjectRef) -> Self {
+        self.preconditions = Preconditions {
+            uid: Some(object.uid.clone()),
+            resource_version: Some(object.resource_version.clone()),
+        };
+        self
+    }
+
+    /// Has writes fail with `conflict` unless these conditions hold.
+    pub fn preconditions(mut self, preconditions: Preconditions) -> Self {
+        self.preconditions = preconditions;
+        self
+    }
+
+    /// Has [`apply`](Self::apply) take over fields of other managers. Without it, such fields are a conflict.
+    pub fn force(mut self) -> Self {
+        self.force = true;
+        self
+    }
+
+    /// Has [`delete`](Self::delete) treat dependents so; by default they are deleted in the background.
+    pub fn propagation(mut self, propagation: Propagation) -> Self {
+        self.propagation = propagation;
+        self
+    }
+
+    /// Has [`delete`](Self::delete) use this grace period in place of the resource's own; zero deletes at
+    /// once.
+    pub fn grace_period(mut self, period: Duration) -> Self {
+        self.grace_period = Some(period);
+        self
+    }
+
+    /// Returns the current object, or `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.get` in the contract, except `not-found`; `invalid` for an object of another form.
+    pub fn get<T: DeserializeOwned>(&self, key: &ObjectKey) -> Result<Option<T>, Error> {
+        match client::get(&self.target, key, &self.subresource) {
+            Ok(text) => parse("", &text).map(Some),
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns all objects that match, as the API server has them now. Reads all pages, and begins again
+    /// (twice at most) if the API server forgets the state that the pages show.
+    ///
+    /// A [`crate::Lister`] is cheaper from the second read on.
+    ///
+    /// ```no_run
+    /// use oarlock_sdk::client::Matching;
+    /// use oarlock_sdk::{Client, Error, Namespaces, ObjectRef, gvr};
+    ///
+    /// fn n_failed_jobs() -> Result<usize, Error> {
+    ///     let failed = Matching { fields: "status.successful=0", ..Matching::default() };
+    ///     let jobs = Client::new(gvr("batch", "v1", "jobs"));
+    ///     let jobs: Vec<ObjectRef> = jobs.list(&Namespaces::All, failed)?;
+    ///     Ok(jobs.len())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.list` in the contract.
+    pub fn list<V: FromRow>(&self, namespaces: &Namespaces, matching: Matching<'_>) -> Result<Vec<V>, Error> {
+        let mut restarts = 0;
+        loop {
+            match self.all_pages(namespaces, matching) {
+                Err(Error::Gone(_)) if restarts < 2 => restarts += 1,
+                listed => return listed,
+            }
+        }
+    }
+
+    fn all_pages<V: FromRow>(
+        &self,
+        namespaces: &Namespaces,
+        Matching { labels, fields }: Matching<'_>,
+    ) -> Result<Vec<V>, Error> {
+        let projection = V::projection();
+        let mut request = first_page();
+        let mut values = vec![];
+        loop {
+            let page = client::list(&self.target, namespaces, labels, fields, &projection, &request)?;
+            for row in page.rows {
+                values.push(V::from_row(row)?);
+            }
+            if page.continue_token.is_empty() {
+                return Ok(values);
+            }
+            request.continue_token = page.continue_token;
+        }
+    }
+
+    /// Creates an object. `metadata.generateName` works as in Kubernetes.
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.create` in the contract, such as `already-exists`.
+    pub fn create(&self, object: &impl Body) -> Result<Written, Error> {
+        client::create(&self.target, &object.place().namespace, &object.text()?)
+    }
+
+    /// Applies an object, server-side, with the plugin's name as field manager.
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.apply` in the contract.
+    pub fn apply(&self, object: &impl Body) -> Result<Written, Error> {
+        let Self { target, subresource, preconditions, force, .. } = self;
+        client::apply(target, &object.place(), subresource, &object.text()?, *force, preconditions)
+    }
+
+    /// Replaces an object by a changed copy of what [`get`](Self::get) or [`list`](Self::list) returned to
+    /// this instance. What the type does not contain is removed, so the safe way is to
+    /// change a [`Value`], as [`Dynamic`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.replace` in the contract; `invalid` for a copy of another version.
+    pub fn replace(&self, object: &impl Body) -> Result<Written, Error> {
+        client::replace(&self.target, &object.place(), &self.subresource, &object.text()?)
+    }
+
+    /// Changes an object by a JSON merge patch (RFC 7396).
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.patch` in the contract.
+    pub fn merge_patch(&self, key: &ObjectKey, patch: &impl Serialize) -> Result<Written, Error> {
+        self.patch(key, PatchKind::MergePatch, patch)
+    }
+
+    /// Changes an object by a JSON patch (RFC 6902), which is a list of operations, or by a strategic merge
+    /// patch of Kubernetes.
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.patch` in the contract.
+    pub fn patch(&self, key: &ObjectKey, kind: PatchKind, patch: &impl Serialize) -> Result<Written, Error> {
+        client::patch(&self.target, key, &self.subresource, kind, &text(patch)?, &self.preconditions)
+    }
+
+    /// Sets the number of replicas, through the subresource `scale`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.patch` in the contract.
+    pub fn scale(&self, key: &ObjectKey, replicas: u32) -> Result<Written, Error> {
+        self.clone().subresource("scale").merge_patch(key, &json!({"spec": {"replicas": replicas}}))
+    }
+
+    /// Deletes an object. Succeeds if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Those of `client.delete` in the contract, except `not-found`.
+    pub fn delete(&self, key: &ObjectKey) -> Result<(), Error> {
+        let grace_period = self.grace_period.map(|period| period.as_secs().try_into().unwrap_or(u32::MAX));
+        match client::delete(&self.target, key, self.propagation, grace_period, &self.preconditions) {
+            Ok(()) | Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }
 
-/// Creates an object.
-///
-/// # Errors
-///
-/// Those of `client.create` in the contract, such as `already-exists`.
-pub fn create(
-    target: &GroupVersionResource,
-    namespace: &str,
-    object: &impl Serialize,
-) -> Result<Written, Error> {
-    wit::create(target, namespace, &text(object)?)
-}
+// === impl Body ===
 
-/// Applies an object, server-side, with the plugin's name as field manager.
-///
-/// # Errors
-///
-/// Those of `client.apply` in the contract; `conflict` if another manager owns a field and `force` is false.
-pub fn apply(
-    target: &GroupVersionResource,
-    key: &ObjectKey,
-    object: &impl Serialize,
-    force: bool,
-    preconditions: &Preconditions,
-) -> Result<Written, Error> {
-    wit::apply(target, key, "", &text(object)?, force, preconditions)
-}
+impl<T: Resource + Serialize> Body for T {
+    fn place(&self) -> ObjectKey {
+        self.key()
+    }
 
-/// Changes an object by a JSON merge patch.
-///
-/// # Errors
-///
-/// Those of `client.patch` in the contract; `conflict` if a precondition does not hold.
-pub fn merge_patch(
-    target: &GroupVersionResource,
-    key: &ObjectKey,
-    patch: &impl Serialize,
-    preconditions: &Preconditions,
-) -> Result<Written, Error> {
-    wit::patch(target, key, "", PatchKind::MergePatch, &text(patch)?, preconditions)
-}
-
-/// Deletes an object; its dependents are deleted in the background. Succeeds if the object does not exist.
-///
-/// # Errors
-///
-/// Those of `client.delete` in the contract, except `not-found`.
-pub fn delete(
-    target: &GroupVersionResource,
-    key: &ObjectKey,
-    preconditions: &Preconditions,
-) -> Result<(), Error> {
-    match wit::delete(target, key, Propagation::Background, None, preconditions) {
-        Ok(()) | Err(Error::NotFound(_)) => Ok(()),
-        Err(error) => Err(error),
+    fn text(&self) -> Result<String, Error> {
+        self.to_json().map_err(|error| unwritable(&error))
     }
 }
 
-fn text(object: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string(object)
-        .map_err(|error| Error::Invalid(format!("the object cannot be written as JSON: {error}")))
+impl Body for Dynamic {
+    fn place(&self) -> ObjectKey {
+        let text = |name: &str| self.0["metadata"][name].as_str().unwrap_or_default();
+        crate::key(text("namespace"), text("name"))
+    }
+
+    fn text(&self) -> Result<String, Error> {
+        text(&self.0)
+    }
+}
+
+fn text(value: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| unwritable(&error))
+}
+
+fn unwritable(error: &serde_json::Error) -> Error {
+    Error::Invalid(format!("the object cannot be written as JSON: {error}"))
 }

@@ -2,10 +2,11 @@
 
 use serde::de::DeserializeOwned;
 
-use oarlock_sdk_bindings::oarlock::plugin::event as wit;
-pub use wit::Version;
+pub use oarlock_sdk_bindings::oarlock::plugin::event::Version;
 
-use crate::Error;
+use crate::failure::parse;
+use crate::imports::event;
+use crate::{Error, Fields};
 
 /// Returns the value at a JSON pointer of the old or new state, or `None` if the object has no such field.
 ///
@@ -14,7 +15,17 @@ use crate::Error;
 /// `not-found` if this notification has no such state, `invalid` for a malformed pointer or a value of
 /// another type.
 pub fn field<T: DeserializeOwned>(which: Version, pointer: &str) -> Result<Option<T>, Error> {
-    wit::field(which, pointer)?.map(|text| parse(pointer, &text)).transpose()
+    event::field(which, pointer)?.map(|text| parse(pointer, &text)).transpose()
+}
+
+/// Returns several fields, in one call of the host. For fields that the subscription does not declare; those
+/// that it declares come with the notification.
+///
+/// # Errors
+///
+/// As [`field`].
+pub fn fields<F: Fields>(which: Version) -> Result<F, Error> {
+    F::parse(&texts(which, F::POINTERS)?)
 }
 
 /// Returns the JSON texts at several pointers, in one call of the host.
@@ -22,9 +33,9 @@ pub fn field<T: DeserializeOwned>(which: Version, pointer: &str) -> Result<Optio
 /// # Errors
 ///
 /// As [`field`].
-pub fn fields(which: Version, pointers: &[&str]) -> Result<Vec<Option<String>>, Error> {
+pub fn texts(which: Version, pointers: &[&str]) -> Result<Vec<Option<String>>, Error> {
     let pointers: Vec<String> = pointers.iter().map(|&pointer| pointer.to_owned()).collect();
-    wit::fields(which, &pointers)
+    event::fields(which, &pointers)
 }
 
 /// Returns the whole object.
@@ -33,11 +44,5 @@ pub fn fields(which: Version, pointers: &[&str]) -> Result<Vec<Option<String>>, 
 ///
 /// As [`field`].
 pub fn object<T: DeserializeOwned>(which: Version) -> Result<T, Error> {
-    parse("", &wit::json(which)?)
-}
-
-/// Parses the JSON text that the host returned for `pointer`.
-pub(crate) fn parse<T: DeserializeOwned>(pointer: &str, text: &str) -> Result<T, Error> {
-    serde_json::from_str(text)
-        .map_err(|error| Error::Invalid(format!("the value at {pointer:?} has an unexpected form: {error}")))
+    parse("", &event::json(which)?)
 }

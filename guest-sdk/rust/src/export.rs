@@ -61,16 +61,16 @@ macro_rules! __export_interface {
     (handler, $plugin:ty) => {
         impl world::exports::oarlock::plugin::handler::Guest for Component {
             fn on_add(event: handler::Added) -> Result<(), Failure> {
-                PLUGIN.with(|slot| slot.with(|plugin| Handler::on_add(plugin, &event)))
+                PLUGIN.with(|slot| slot.with(|plugin| Handler::on_add(plugin, &event.into())))
             }
             fn on_update(event: handler::Updated) -> Result<(), Failure> {
-                PLUGIN.with(|slot| slot.with(|plugin| Handler::on_update(plugin, &event)))
+                PLUGIN.with(|slot| slot.with(|plugin| Handler::on_update(plugin, &event.into())))
             }
             fn on_delete(event: handler::Deleted) -> Result<(), Failure> {
-                PLUGIN.with(|slot| slot.with(|plugin| Handler::on_delete(plugin, &event)))
+                PLUGIN.with(|slot| slot.with(|plugin| Handler::on_delete(plugin, &event.into())))
             }
             fn on_synced(event: handler::Synced) -> Result<(), Failure> {
-                PLUGIN.with(|slot| slot.with(|plugin| Handler::on_synced(plugin, &event)))
+                PLUGIN.with(|slot| slot.with(|plugin| Handler::on_synced(plugin, &event.into())))
             }
         }
     };
@@ -112,6 +112,7 @@ pub mod __private {
             let mut slot = self.0.borrow_mut();
             if slot.is_none() {
                 log_panics();
+                crate::log::install();
                 *slot = Some(P::start()?);
             }
             match slot.as_mut() {
@@ -124,6 +125,7 @@ pub mod __private {
     /// Returns the plugin's description.
     pub fn describe<P: Plugin>() -> Result<metadata::Description, String> {
         log_panics();
+        crate::log::install();
         P::describe().map(|description| description.0)
     }
 

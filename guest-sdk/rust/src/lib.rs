@@ -4,7 +4,7 @@
 //! ([`Handler`]) or reconciles keys ([`Reconciler`]). The host owns watches, caches, retries and access. The
 //! contract in `wit/` defines the order of notifications, the handling of failures, and the limits.
 //!
-//! ```no_run
+//! ```
 //! use oarlock_sdk::{Added, Description, Failure, Handler, Plugin, Subscription, gvr, info};
 //!
 //! struct Greeter;
@@ -27,43 +27,66 @@
 //! }
 //!
 //! oarlock_sdk::export_handler!(Greeter);
-//! # fn main() {}
+//! # fn main() {
+//! #     let host = oarlock_sdk::testing::Host::new();
+//! #     let mut plugin = host.start::<Greeter>();
+//! #     plugin.add("configmaps", &serde_json::json!({"metadata": {"name": "a", "namespace": "b"}})).unwrap();
+//! #     assert_eq!(host.logs()[0].to_string(), "info hello name=a");
+//! # }
 //! ```
 //!
-//! In reading order: [`description`](Description) → [`plugin`](Plugin) → [`event`] → [`cache`] → [`client`] →
-//! [`log`].
+//! - What a plugin declares: [`Description`], [`Subscription`], [`Lister`], [`Index`], [`Request`].
+//! - What it gets: [`Added`], [`Updated`], [`Deleted`], [`WorkKey`]; the parts of objects that it needs
+//!   ([`Fields`]), or typed objects ([`Resource`], [`Object`]).
+//! - What it does: [`Client`], [`events`], [`work_queue`], [`metrics`], [`mod@log`].
+//! - How it is tested, without WebAssembly: [`testing`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
-pub mod cache;
+// The derive macros name this crate.
+extern crate self as oarlock_sdk;
+
 pub mod client;
+pub mod clock;
 pub mod config;
 mod description;
 pub mod event;
+pub mod events;
 mod export;
 mod failure;
+pub mod fields;
+mod imports;
+mod lister;
 pub mod log;
+pub mod metrics;
 mod names;
-mod notified;
+mod notification;
 mod plugin;
+pub mod resource;
+mod rows;
+#[cfg(not(target_family = "wasm"))]
+pub mod testing;
+#[cfg(feature = "tracing")]
+mod tracing;
+pub mod work_queue;
 
+pub use client::Client;
 pub use description::{
-    Description, Index, Read, Request, Schedule, Subscription, at, enqueue_controller_owner, enqueue_label,
-    enqueue_pointer, every, label_index, pointer_index,
+    Content, Description, Enqueue, FieldCondition, NamedAt, OwnerKind, Read, Request, Schedule, Scope,
+    Subscription, Test, Trigger, WallTimes, at, enqueue_controller_owner, enqueue_label, enqueue_pointer,
+    every,
 };
-pub use failure::{Error, Failure};
-pub use names::{Entry, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, escape_pointer, gvr, key};
-pub use notified::Notified;
-pub use oarlock_sdk_bindings::exports::oarlock::plugin::handler::{Added, Deleted, Synced, Updated};
-pub use oarlock_sdk_bindings::exports::oarlock::plugin::metadata::{
-    Content, Enqueue, FieldCondition, NamedAt, OwnerKind, Scope, Test, Trigger, WallTimes,
-};
+pub use failure::{Error, Failure, retry_after};
+pub use fields::Fields;
+pub use lister::{Index, Lister};
+pub use names::{GroupVersionResource, Namespaces, ObjectKey, ObjectRef, escape_pointer, gvr, key};
+pub use notification::{Added, Deleted, Synced, Updated};
 pub use oarlock_sdk_bindings::exports::oarlock::plugin::reconciler::Outcome;
-pub use oarlock_sdk_bindings::oarlock::plugin::work_queue::WorkKey;
-/// The clock, the work queue, Kubernetes Events and metrics, as in the contract.
-pub use oarlock_sdk_bindings::oarlock::plugin::{clock, events, metrics, work_queue};
 pub use plugin::{Handler, Plugin, Reconciler};
+pub use resource::{Object, ObjectMeta, OwnerReference, Resource};
+pub use rows::{FromRow, Rows};
+pub use work_queue::{WorkKey, requeue_after, work_key};
 
 #[doc(hidden)]
 pub use export::__private;

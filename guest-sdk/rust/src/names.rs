@@ -1,7 +1,7 @@
 //! Names of resources and objects.
 
 pub use oarlock_sdk_bindings::oarlock::plugin::types::{
-    Entry, GroupVersionResource, Namespaces, ObjectKey, ObjectRef,
+    GroupVersionResource, Namespaces, ObjectKey, ObjectRef,
 };
 
 /// Returns the name of a resource: `gvr("apps", "v1", "deployments")`. The core group is the empty string.

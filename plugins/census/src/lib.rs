@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use oarlock_sdk::{
-    Added, Deleted, Description, Entry, Failure, GroupVersionResource, Handler, Notified, ObjectRef, Plugin,
-    Subscription, Synced, Updated, config, gvr, metrics,
+    Added, Deleted, Description, Failure, GroupVersionResource, Handler, ObjectRef, Plugin, Subscription,
+    Synced, Updated, config, gvr, metrics,
 };
 
 struct Census {
@@ -21,8 +21,7 @@ struct Census {
 
 impl Plugin for Census {
     fn describe() -> Result<Description, String> {
-        let resource = resource().map_err(|error| format!("resource in the configuration: {error:?}"))?;
-        let objects = Subscription::new("objects", resource).metadata_only();
+        let objects = Subscription::new("objects", resource()?).metadata_only();
         Ok(Description::new("census", env!("CARGO_PKG_VERSION")).subscribe(objects))
     }
 
@@ -73,8 +72,7 @@ impl Census {
 
     fn show(&self, namespace: &str) -> Result<(), Failure> {
         let count = self.objects.get(namespace).map_or(0, BTreeMap::len);
-        let label = Entry { name: "namespace".to_owned(), value: namespace.to_owned() };
-        Ok(metrics::gauge_set("objects", count as f64, &[label])?)
+        Ok(metrics::set("objects", count as f64, &[("namespace", namespace)])?)
     }
 }
 
@@ -87,3 +85,39 @@ fn resource() -> Result<GroupVersionResource, oarlock_sdk::Error> {
 }
 
 oarlock_sdk::export_handler!(Census);
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::testing::Host;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(namespace: &str, name: &str) -> Value {
+        json!({"metadata": {"namespace": namespace, "name": name}})
+    }
+
+    #[test]
+    fn the_metric_is_the_number_of_objects_in_each_namespace() {
+        let host = Host::new();
+        host.configure(json!({"resource": {"group": "apps", "version": "v1", "plural": "deployments"}}));
+        let mut plugin = host.start::<Census>();
+        for (namespace, name) in [("home", "a"), ("home", "b"), ("away", "a")] {
+            plugin.add("objects", &object(namespace, name)).unwrap();
+        }
+        plugin.update("objects", &object("home", "a")).unwrap();
+        plugin.delete("objects", "home", "b").unwrap();
+        plugin.delete("objects", "away", "a").unwrap();
+        assert_eq!(host.metric("objects", &[("namespace", "home")]), Some(1.0));
+        assert_eq!(host.metric("objects", &[("namespace", "away")]), Some(0.0));
+    }
+
+    #[test]
+    fn a_resource_that_is_no_text_is_refused_with_its_pointer() {
+        let host = Host::new();
+        host.configure(json!({"resource": {"plural": 7}}));
+        let error = Census::describe().unwrap_err();
+        assert!(error.starts_with("the value at /resource/plural has an unexpected form"), "{error}");
+        drop(host);
+    }
+}

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use oarlock_sdk::cache;
 use oarlock_sdk::{Error, event};
 use serde_json::{Map, Value, json};
 
@@ -11,6 +10,7 @@ use crate::source::SourceKey;
 
 /// The annotation of a copy: `namespace/name` of its source. mirror never changes an object without it.
 pub(crate) const MIRRORED_FROM: &str = "oarlock.dev/mirrored-from";
+pub(crate) const MIRRORED_FROM_POINTER: &str = "/metadata/annotations/oarlock.dev~1mirrored-from";
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
@@ -68,14 +68,13 @@ fn map_difference(old: &Value, new: &Value) -> Map<String, Value> {
 
 /// Returns the source that the copy in the current notification names.
 pub(crate) fn source_in_event(which: event::Version) -> Result<Option<SourceKey>, Error> {
-    let pointer = format!("/metadata/annotations/{}", oarlock_sdk::escape_pointer(MIRRORED_FROM));
-    let annotation: Option<String> = event::field(which, &pointer)?;
+    let annotation: Option<String> = event::field(which, MIRRORED_FROM_POINTER)?;
     Ok(annotation.as_deref().and_then(SourceKey::parse))
 }
 
 /// Returns the sources that the copies of this kind name. Some may not exist any more.
 pub(crate) fn all_sources(kind: Kind) -> Result<BTreeSet<SourceKey>, Error> {
-    Ok(cache::index_values(kind.copies())?.iter().filter_map(|value| SourceKey::parse(value)).collect())
+    Ok(kind.copies_index().values()?.iter().filter_map(|value| SourceKey::parse(value)).collect())
 }
 
 #[cfg(test)]

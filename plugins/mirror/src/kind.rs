@@ -1,5 +1,10 @@
 //! The two kinds of objects that mirror copies.
 
+use oarlock_sdk::{Client, Index, Lister};
+
+const CONFIGMAPS: Lister = Lister::new("configmaps", "", "v1", "configmaps");
+const SECRETS: Lister = Lister::new("secrets", "", "v1", "secrets");
+
 /// A kind of object that mirror copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -20,12 +25,26 @@ impl Kind {
         }
     }
 
-    /// Returns the resource, which is also the name of its lister.
-    pub(crate) fn plural(self) -> &'static str {
+    /// Reads the objects of this kind from the cache.
+    pub(crate) fn lister(self) -> Lister {
         match self {
-            Self::ConfigMap => "configmaps",
-            Self::Secret => "secrets",
+            Self::ConfigMap => CONFIGMAPS,
+            Self::Secret => SECRETS,
         }
+    }
+
+    pub(crate) fn client(self) -> Client {
+        Client::new(self.lister().gvr())
+    }
+
+    /// Finds sources by their annotation.
+    pub(crate) fn sources_index(self) -> Index {
+        self.lister().index_by_pointer(self.sources(), crate::source::MIRROR_TO_POINTER)
+    }
+
+    /// Finds copies by their source.
+    pub(crate) fn copies_index(self) -> Index {
+        self.lister().index_by_pointer(self.copies(), crate::copy::MIRRORED_FROM_POINTER)
     }
 
     /// Returns the name of the subscription to sources, and of their index by annotation.

@@ -15,25 +15,32 @@ mod copy;
 mod kind;
 mod reconcile;
 mod source;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
 
 use oarlock_sdk::{
-    Added, Deleted, Description, Failure, Handler, Notified, Outcome, Plugin, Reconciler, Subscription,
-    Synced, Test, Updated, WorkKey, escape_pointer, event, gvr, key, pointer_index, work_queue,
+    Added, Deleted, Description, Failure, Handler, Lister, Outcome, Plugin, Reconciler, Request,
+    Subscription, Synced, Test, Updated, WorkKey, event, key, work_key, work_queue,
 };
 
 use kind::Kind;
 use source::SourceKey;
 
-/// The subscription to namespaces, and the lister of that name.
-const NAMESPACES: &str = "namespaces";
+/// Reads the Namespaces from the cache.
+const NAMESPACES: Lister = Lister::new(NAMESPACES_NAME, "", "v1", "namespaces");
+
+/// The subscription to Namespaces, and the lister of that name.
+const NAMESPACES_NAME: &str = "namespaces";
 
 /// The interval in seconds at which a source is reconciled without an event: an object that prevented a copy
 /// may be gone.
 const RESYNC_SECONDS: u32 = 300;
 
-/// The delay in milliseconds after which all sources are reconciled for Namespaces that are delivered as
-/// initial adds, of which many follow each other.
-const ALL_SOURCES_AFTER_MS: u32 = 1_000;
+/// The delay after which all sources are reconciled for Namespaces that are delivered as initial adds, of
+/// which many follow each other.
+const ALL_SOURCES_AFTER: Duration = Duration::from_secs(1);
 
 struct Mirror {
     exclusions: source::Exclusions,
@@ -43,29 +50,26 @@ struct Mirror {
 
 impl Plugin for Mirror {
     fn describe() -> Result<Description, String> {
-        source::Exclusions::from_config().map_err(|error| format!("excludedNamespaces: {error:?}"))?;
+        source::Exclusions::from_config()?;
         let mut description = Description::new("mirror", env!("CARGO_PKG_VERSION")).stateless();
         for kind in Kind::ALL {
-            let resource = || gvr("", "v1", kind.plural());
-            let annotated = |annotation| format!("/metadata/annotations/{}", escape_pointer(annotation));
+            let resource = || kind.lister().gvr();
             description = description
                 .subscribe(
                     Subscription::new(kind.sources(), resource())
-                        .condition(&annotated(source::MIRROR_TO), Test::Exists)
+                        .condition(source::MIRROR_TO_POINTER, Test::Exists)
                         .resync_seconds(RESYNC_SECONDS),
                 )
                 .subscribe(
                     Subscription::new(kind.copies(), resource())
-                        .condition(&annotated(copy::MIRRORED_FROM), Test::Exists),
+                        .condition(copy::MIRRORED_FROM_POINTER, Test::Exists),
                 )
-                .read(kind.plural(), resource())
-                .index(pointer_index(kind.sources(), kind.plural(), &annotated(source::MIRROR_TO)))
-                .index(pointer_index(kind.copies(), kind.plural(), &annotated(copy::MIRRORED_FROM)))
-                .request(resource(), &["get", "create", "patch", "delete"]);
+                .read(kind.lister())
+                .index(kind.sources_index())
+                .index(kind.copies_index())
+                .request(Request::new(resource(), &["get", "create", "patch", "delete"]));
         }
-        Ok(description
-            .subscribe(Subscription::new(NAMESPACES, gvr("", "v1", "namespaces")))
-            .read(NAMESPACES, gvr("", "v1", "namespaces")))
+        Ok(description.subscribe(Subscription::new(NAMESPACES_NAME, NAMESPACES.gvr())).read(NAMESPACES))
     }
 
     fn start() -> Result<Self, Failure> {
@@ -79,10 +83,10 @@ impl Handler for Mirror {
     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
         match added.subscription.as_str() {
             // The account may see Namespaces only now, after it was notified of the sources.
-            NAMESPACES if added.is_in_initial_list => {
-                work_queue::add_after(&all_sources(), ALL_SOURCES_AFTER_MS)?;
+            NAMESPACES_NAME if added.is_in_initial_list => {
+                work_queue::add_after(&all_sources(), ALL_SOURCES_AFTER)?;
             }
-            NAMESPACES => self.reconcile_all_sources()?,
+            NAMESPACES_NAME => self.reconcile_all_sources()?,
             subscription => self.changed(subscription, &added.object, event::Version::New)?,
         }
         added.log(&[]);
@@ -90,7 +94,7 @@ impl Handler for Mirror {
     }
 
     fn on_update(&mut self, updated: &Updated) -> Result<(), Failure> {
-        if updated.subscription != NAMESPACES {
+        if updated.subscription != NAMESPACES_NAME {
             // A copy whose annotation a user changed belongs to another source now: both sources are
             // reconciled.
             self.changed(&updated.subscription, &updated.object, event::Version::Old)?;
@@ -101,7 +105,7 @@ impl Handler for Mirror {
     }
 
     fn on_delete(&mut self, deleted: &Deleted) -> Result<(), Failure> {
-        if deleted.subscription != NAMESPACES {
+        if deleted.subscription != NAMESPACES_NAME {
             self.changed(&deleted.subscription, &deleted.object, event::Version::Old)?;
         }
         deleted.log(&[]);
@@ -171,7 +175,7 @@ impl Mirror {
 
 /// Returns the key of the work queue that stands for all sources.
 fn all_sources() -> WorkKey {
-    WorkKey { kind: "all-sources".to_owned(), object: key("", "") }
+    work_key("all-sources", key("", ""))
 }
 
 oarlock_sdk::export_plugin!(Mirror);

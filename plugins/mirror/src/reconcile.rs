@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oarlock_sdk::cache::{self, Row, Select};
-use oarlock_sdk::client::{self, Preconditions};
+use oarlock_sdk::client::Dynamic;
 use oarlock_sdk::events::{self, EventType};
-use oarlock_sdk::{Error, Failure, Namespaces, ObjectRef, gvr, info, key, warn};
+use oarlock_sdk::{Error, Failure, Fields, Namespaces, Object, ObjectRef, info, key, warn};
 use serde_json::Value;
 
 use crate::kind::Kind;
@@ -14,22 +13,22 @@ use crate::{NAMESPACES, copy, source};
 
 /// Makes the copies of one source match its annotation. A source that does not exist has no copies.
 pub(crate) fn reconcile(kind: Kind, source: &SourceKey, exclusions: &Exclusions) -> Result<(), Failure> {
-    let found = cache::get(kind.plural(), &key(&source.namespace, &source.name), Select::Json)?;
+    let found: Option<Object<Value>> = kind.lister().get(&key(&source.namespace, &source.name))?;
     let (targets, wanted) = match &found {
         None => (BTreeSet::new(), None),
-        Some(row) => {
-            let object = parse(row)?;
-            let targets = match source::mirror_to(&object) {
+        Some(found) => {
+            let object = found.get()?;
+            let targets = match source::mirror_to(object) {
                 Some(mirror_to) => source::targets(mirror_to, &source.namespace, &namespaces()?, exclusions),
                 None => BTreeSet::new(),
             };
-            (targets, Some((&row.object, object)))
+            (targets, Some((&found.id, object)))
         }
     };
     let copies = copies(kind, source)?;
-    for (namespace, row) in &copies {
+    for (namespace, copy) in &copies {
         if !targets.contains(namespace) {
-            delete(kind, source, &row.object)?;
+            delete(kind, source, &copy.id)?;
         }
     }
     let Some((regarding, object)) = wanted else {
@@ -37,26 +36,43 @@ pub(crate) fn reconcile(kind: Kind, source: &SourceKey, exclusions: &Exclusions)
     };
     for namespace in &targets {
         match copies.get(namespace) {
-            Some(row) => update(kind, source, &object, row)?,
-            None => create(kind, source, &object, regarding, namespace)?,
+            Some(copy) => update(kind, source, object, copy)?,
+            None => create(kind, source, object, regarding, namespace)?,
         }
     }
     Ok(())
 }
 
-/// Returns the namespaces that can be written to: those that are not on their way out.
+/// What decides whether a namespace can be written to.
+#[derive(Fields)]
+struct Deletion {
+    #[field("/metadata/deletionTimestamp")]
+    timestamp: Option<String>,
+}
+
+/// Returns the namespaces that can be written to: those that are not being deleted.
 fn namespaces() -> Result<BTreeSet<String>, Error> {
-    let phase = Select::Fields(&["/metadata/deletionTimestamp"]);
-    let rows = cache::list(NAMESPACES, &Namespaces::All, "", phase)?;
-    Ok(rows.into_iter().filter(|row| row.fields == [None]).map(|row| row.object.name).collect())
+    let mut names = BTreeSet::new();
+    for row in NAMESPACES.list::<(ObjectRef, Deletion)>(&Namespaces::All, "") {
+        let (namespace, deletion) = row?;
+        if deletion.timestamp.is_none() {
+            names.insert(namespace.name);
+        }
+    }
+    Ok(names)
 }
 
 /// Returns the copies of this source, by namespace. An object with another name is not a copy, whatever its
 /// annotation says.
-fn copies(kind: Kind, source: &SourceKey) -> Result<BTreeMap<String, Row>, Error> {
-    let rows = cache::by_index(kind.copies(), &source.annotation(), Select::Json)?;
-    let own = |row: &Row| row.object.name == source.name && row.object.namespace != source.namespace;
-    Ok(rows.into_iter().filter(own).map(|row| (row.object.namespace.clone(), row)).collect())
+fn copies(kind: Kind, source: &SourceKey) -> Result<BTreeMap<String, Object<Value>>, Error> {
+    let mut copies = BTreeMap::new();
+    for copy in kind.copies_index().get(&source.annotation()) {
+        let copy: Object<Value> = copy?;
+        if copy.id.name == source.name && copy.id.namespace != source.namespace {
+            copies.insert(copy.id.namespace.clone(), copy);
+        }
+    }
+    Ok(copies)
 }
 
 fn create(
@@ -66,15 +82,14 @@ fn create(
     regarding: &ObjectRef,
     namespace: &str,
 ) -> Result<(), Failure> {
-    let resource = gvr("", "v1", kind.plural());
-    match client::create(&resource, namespace, &copy::of(kind, object, source, namespace)) {
+    match kind.client().create(&Dynamic(copy::of(kind, object, source, namespace))) {
         Ok(_) => {
             info!("copied", "kind" = kind.name(), "source" = source.annotation(), "to" = namespace);
             Ok(())
         }
         Err(Error::AlreadyExists(_)) => {
             // Either the cache does not have mirror's own copy yet, or another object has the name.
-            let existing: Option<Value> = client::get(&resource, &key(namespace, &source.name))?;
+            let existing: Option<Value> = kind.client().get(&key(namespace, &source.name))?;
             match existing {
                 Some(existing) if copy::belongs_to(&existing, source) => {
                     Err(Failure::Retry(format!("the copy in {namespace} is not in the cache yet")))
@@ -90,24 +105,23 @@ fn create(
     }
 }
 
-fn update(kind: Kind, source: &SourceKey, object: &Value, row: &Row) -> Result<(), Failure> {
-    let existing = parse(row)?;
-    if copy::is_of_another_type(&existing, object) {
+fn update(kind: Kind, source: &SourceKey, object: &Value, copy: &Object<Value>) -> Result<(), Failure> {
+    let Object { id, .. } = copy;
+    let existing = copy.get()?;
+    if copy::is_of_another_type(existing, object) {
         // The notification of this delete reconciles the source again, which creates the copy.
-        return delete(kind, source, &row.object);
+        return delete(kind, source, id);
     }
-    let Some(patch) = copy::difference(kind, &existing, object) else {
+    let Some(patch) = copy::difference(kind, existing, object) else {
         return Ok(());
     };
-    let (resource, at) = (gvr("", "v1", kind.plural()), key(&row.object.namespace, &row.object.name));
-    client::merge_patch(&resource, &at, &patch, &unchanged(&row.object))?;
-    info!("updated", "kind" = kind.name(), "source" = source.annotation(), "in" = row.object.namespace);
+    kind.client().if_unchanged(id).merge_patch(&key(&id.namespace, &id.name), &patch)?;
+    info!("updated", "kind" = kind.name(), "source" = source.annotation(), "in" = id.namespace);
     Ok(())
 }
 
 fn delete(kind: Kind, source: &SourceKey, object: &ObjectRef) -> Result<(), Failure> {
-    let at = key(&object.namespace, &object.name);
-    client::delete(&gvr("", "v1", kind.plural()), &at, &unchanged(object))?;
+    kind.client().if_unchanged(object).delete(&key(&object.namespace, &object.name))?;
     info!("deleted", "kind" = kind.name(), "source" = source.annotation(), "in" = object.namespace);
     Ok(())
 }
@@ -116,21 +130,10 @@ fn delete(kind: Kind, source: &SourceKey, object: &ObjectRef) -> Result<(), Fail
 fn refuse(kind: Kind, source: &SourceKey, regarding: &ObjectRef, namespace: &str) {
     warn!("not overwritten", "kind" = kind.name(), "source" = source.annotation(), "in" = namespace);
     let note = format!("{} {namespace}/{} exists and is not a copy of this object", kind.name(), source.name);
-    let resource = gvr("", "v1", kind.plural());
-    if let Err(error) =
-        events::emit(&resource, regarding, kind.name(), EventType::Warning, "MirrorRefused", &note)
-    {
+    let resource = kind.lister().gvr();
+    let recorded =
+        events::record(&resource, kind.name(), regarding, EventType::Warning, "MirrorRefused", &note);
+    if let Err(error) = recorded {
         warn!("no event recorded", "error" = format!("{error:?}"));
     }
-}
-
-/// Returns the precondition that the object did not change since the cache read it.
-fn unchanged(object: &ObjectRef) -> Preconditions {
-    Preconditions { uid: Some(object.uid.clone()), resource_version: Some(object.resource_version.clone()) }
-}
-
-fn parse(row: &Row) -> Result<Value, Failure> {
-    let text = row.json.as_deref().unwrap_or("null");
-    serde_json::from_str(text)
-        .map_err(|error| Failure::Terminal(format!("the cached object is not JSON: {error}")))
 }

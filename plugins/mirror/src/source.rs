@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use oarlock_sdk::cache::{self, Select};
-use oarlock_sdk::{Error, config};
+use oarlock_sdk::{Error, ObjectRef, config};
 use serde_json::Value;
 
 use crate::kind::Kind;
 
 /// The annotation of a source: the namespaces to copy it to, separated by commas, or `*`.
 pub(crate) const MIRROR_TO: &str = "oarlock.dev/mirror-to";
+pub(crate) const MIRROR_TO_POINTER: &str = "/metadata/annotations/oarlock.dev~1mirror-to";
 
 /// Names a source within its kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,9 +77,10 @@ pub(crate) fn mirror_to(object: &Value) -> Option<&str> {
 /// Returns the keys of all sources of a kind.
 pub(crate) fn all(kind: Kind) -> Result<BTreeSet<SourceKey>, Error> {
     let mut sources = BTreeSet::new();
-    for value in cache::index_values(kind.sources())? {
-        for row in cache::by_index(kind.sources(), &value, Select::Keys)? {
-            sources.insert(SourceKey { namespace: row.object.namespace, name: row.object.name });
+    for value in kind.sources_index().values()? {
+        for source in kind.sources_index().get(&value) {
+            let ObjectRef { namespace, name, .. } = source?;
+            sources.insert(SourceKey { namespace, name });
         }
     }
     Ok(sources)

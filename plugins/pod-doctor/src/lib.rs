@@ -11,18 +11,23 @@ mod diagnosis;
 
 use oarlock_sdk::events::{self, EventType};
 use oarlock_sdk::{
-    Added, Description, Failure, GroupVersionResource, Handler, ObjectRef, Plugin, Subscription, Updated,
-    gvr, info,
+    Added, Description, Failure, Fields, GroupVersionResource, Handler, ObjectRef, Plugin, Subscription,
+    Updated, gvr, info,
 };
+use serde_json::Value;
 
 use diagnosis::Diagnosis;
 
-/// The fields that a diagnosis is made of, in the order of the parameters of [`Diagnosis::of`].
-const FIELDS: [&str; 3] =
-    ["/status/initContainerStatuses", "/status/containerStatuses", "/status/conditions"];
-
-/// The host truncates nothing: a longer note is refused.
-const MAX_NOTE_BYTES: usize = 1_024;
+/// The fields that a diagnosis is made of.
+#[derive(Fields)]
+struct PodStatus {
+    #[field("/status/initContainerStatuses", default)]
+    init_containers: Value,
+    #[field("/status/containerStatuses", default)]
+    containers: Value,
+    #[field("/status/conditions", default)]
+    conditions: Value,
+}
 
 struct PodDoctor;
 
@@ -32,7 +37,7 @@ impl Plugin for PodDoctor {
     fn describe() -> Result<Description, String> {
         Ok(Description::new("pod-doctor", env!("CARGO_PKG_VERSION"))
             .stateless()
-            .subscribe(Subscription::new("pods", pods()).fields(&FIELDS)))
+            .subscribe(Subscription::new("pods", pods()).fields::<PodStatus>()))
     }
 
     fn start() -> Result<Self, Failure> {
@@ -42,11 +47,11 @@ impl Plugin for PodDoctor {
 
 impl Handler for PodDoctor {
     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
-        explain(&added.object, &Diagnosis::default(), &diagnose(&added.fields)?)
+        explain(&added.object, &Diagnosis::default(), &diagnose(&added.fields()?))
     }
 
     fn on_update(&mut self, updated: &Updated) -> Result<(), Failure> {
-        explain(&updated.object, &diagnose(&updated.old_fields)?, &diagnose(&updated.fields)?)
+        explain(&updated.object, &diagnose(&updated.old_fields()?), &diagnose(&updated.fields()?))
     }
 }
 
@@ -54,26 +59,57 @@ fn pods() -> GroupVersionResource {
     gvr("", "v1", "pods")
 }
 
-fn diagnose(fields: &[Option<String>]) -> Result<Diagnosis, Failure> {
-    let mut values = [const { serde_json::Value::Null }; FIELDS.len()];
-    for ((value, text), pointer) in values.iter_mut().zip(fields).zip(FIELDS) {
-        if let Some(text) = text {
-            // The API server checks a Pod's status, so another try would not help.
-            *value = serde_json::from_str(text)
-                .map_err(|error| Failure::Terminal(format!("{pointer}: {error}")))?;
-        }
-    }
-    let [init_containers, containers, conditions] = &values;
-    Ok(Diagnosis::of(init_containers, containers, conditions))
+fn diagnose(PodStatus { init_containers, containers, conditions }: &PodStatus) -> Diagnosis {
+    Diagnosis::of(init_containers, containers, conditions)
 }
 
 /// Records an Event, if the diagnosis has changed and something is wrong.
 fn explain(pod: &ObjectRef, before: &Diagnosis, now: &Diagnosis) -> Result<(), Failure> {
     let Some(reason) = now.reason().filter(|_| now != before) else { return Ok(()) };
-    let mut note = now.to_string();
-    note.truncate(note.floor_char_boundary(MAX_NOTE_BYTES));
     info!("explained", "namespace" = pod.namespace, "name" = pod.name, "reason" = reason);
-    Ok(events::emit(&pods(), pod, "Pod", EventType::Warning, reason, &note)?)
+    Ok(events::record(&pods(), "Pod", pod, EventType::Warning, reason, &now.to_string())?)
 }
 
 oarlock_sdk::export_handler!(PodDoctor);
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::testing::Host;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(reason: &str, message: &str, restarts: u32) -> Value {
+        let state = json!({"waiting": {"reason": reason, "message": message}});
+        let status =
+            json!([{"name": "web", "image": "nginx:nope", "restartCount": restarts, "state": state}]);
+        json!({"metadata": {"namespace": "home", "name": "web"}, "status": {"containerStatuses": status}})
+    }
+
+    #[test]
+    fn a_problem_is_explained_when_it_appears_and_not_again_while_it_stays() {
+        let host = Host::new();
+        let mut plugin = host.start::<PodDoctor>();
+        plugin.add("pods", &pod("ContainerCreating", "", 0)).unwrap();
+        assert_eq!(host.events(), []);
+
+        plugin.update("pods", &pod("ErrImagePull", "nginx:nope: not found", 0)).unwrap();
+        plugin.update("pods", &pod("ImagePullBackOff", "nginx:nope: not found", 0)).unwrap();
+        let events = host.events();
+        assert_eq!(events.len(), 1, "{events:?}");
+        let text = events[0].to_string();
+        assert!(text.starts_with("Warning ImageNotPulled Pod home/web: container web: the image"), "{text}");
+
+        plugin.update("pods", &pod("CrashLoopBackOff", "back-off", 1)).unwrap();
+        plugin.update("pods", &pod("CrashLoopBackOff", "back-off", 2)).unwrap();
+        let reasons: Vec<_> = host.events().into_iter().map(|event| event.reason).collect();
+        assert_eq!(reasons, ["ImageNotPulled", "CrashLoop"]);
+    }
+
+    #[test]
+    fn a_pod_without_status_is_well() {
+        let host = Host::new();
+        host.start::<PodDoctor>().add("pods", &json!({"metadata": {"name": "web"}})).unwrap();
+        assert_eq!(host.events(), []);
+    }
+}

@@ -10,11 +10,10 @@
 
 mod template;
 
-use oarlock_sdk::cache::{self, RowExt as _, Select};
-use oarlock_sdk::client::{self, Preconditions};
+use oarlock_sdk::fields::Json;
 use oarlock_sdk::{
-    Description, Enqueue, Failure, GroupVersionResource, Outcome, Plugin, Reconciler, Subscription, Test,
-    WorkKey, gvr, info, key,
+    Client, Description, Enqueue, Failure, Fields, Lister, ObjectRef, Outcome, Plugin, Reconciler, Request,
+    Subscription, Test, WorkKey, info, key,
 };
 use serde_json::{Value, json};
 
@@ -26,23 +25,47 @@ const RELOAD: &str = "/metadata/annotations/oarlock.dev~1reload";
 /// The annotation of the Pod template.
 const HASH: &str = "oarlock.dev/reload-hash";
 
+const DEPLOYMENTS: Lister = Lister::new("deployments", "apps", "v1", "deployments");
+const CONFIGMAPS: Lister = Lister::new("configmaps", "", "v1", "configmaps");
+const SECRETS: Lister = Lister::new("secrets", "", "v1", "secrets");
+
+/// What a run needs of a Deployment.
+#[derive(Fields)]
+struct Deployment {
+    #[field("/metadata/annotations/oarlock.dev~1reload")]
+    reload: Option<String>,
+    #[field("/spec/template/spec", default)]
+    pods: Value,
+    #[field("/spec/template/metadata/annotations", default)]
+    annotations: Value,
+}
+
+/// What Pods read of a ConfigMap. A Secret has no `binaryData`.
+#[derive(Fields)]
+struct Content {
+    #[field("/data")]
+    data: Json<Value>,
+    #[field("/binaryData")]
+    binary_data: Json<Value>,
+}
+
 struct Reloader;
 
 // === impl Reloader ===
 
 impl Plugin for Reloader {
     fn describe() -> Result<Description, String> {
-        let annotated = Subscription::new("deployments", deployments())
+        let annotated = Subscription::new("deployments", DEPLOYMENTS.gvr())
             .condition(RELOAD, Test::Exists)
             .enqueue(Enqueue::Itself)
             .ignore_own_writes();
         Ok(Description::new("reloader", env!("CARGO_PKG_VERSION"))
             .stateless()
             .subscribe(annotated)
-            .read("deployments", deployments())
-            .read_that_wakes("configmaps", gvr("", "v1", "configmaps"))
-            .read_that_wakes("secrets", gvr("", "v1", "secrets"))
-            .request(deployments(), &["patch"]))
+            .read(DEPLOYMENTS)
+            .read(CONFIGMAPS.wakes())
+            .read(SECRETS.wakes())
+            .request(Request::new(DEPLOYMENTS.gvr(), &["patch"])))
     }
 
     fn start() -> Result<Self, Failure> {
@@ -51,48 +74,40 @@ impl Plugin for Reloader {
 }
 
 impl Reconciler for Reloader {
-    fn reconcile(&mut self, deployment: &WorkKey) -> Result<Outcome, Failure> {
-        let at = &deployment.object;
-        let fields = Select::Fields(&[RELOAD, "/spec/template/spec", "/spec/template/metadata/annotations"]);
-        let Some(row) = cache::get("deployments", at, fields)? else { return Ok(Outcome::Done) };
-        if row.field::<String>(0)?.is_none() {
+    fn reconcile(&mut self, key: &WorkKey) -> Result<Outcome, Failure> {
+        let at = &key.object;
+        let found = DEPLOYMENTS.get::<(ObjectRef, Deployment)>(at)?;
+        let Some((id, deployment)) = found else { return Ok(Outcome::Done) };
+        if deployment.reload.is_none() {
             return Ok(Outcome::Done);
         }
-        let pods: Value = row.field(1)?.unwrap_or_default();
-        let annotations: Value = row.field(2)?.unwrap_or_default();
-        let hash = hash_of(&at.namespace, &pods)?;
-        if annotations[HASH] == hash {
+        let hash = hash_of(&at.namespace, &deployment.pods)?;
+        if deployment.annotations[HASH] == hash {
             return Ok(Outcome::Done);
         }
         let patch = json!({"spec": {"template": {"metadata": {"annotations": {HASH: hash}}}}});
         // If the Deployment changed meanwhile, this fails with a conflict, and the host tries again.
-        let unchanged = Preconditions {
-            uid: Some(row.object.uid.clone()),
-            resource_version: Some(row.object.resource_version.clone()),
-        };
-        client::merge_patch(&deployments(), at, &patch, &unchanged)?;
+        Client::new(DEPLOYMENTS.gvr()).if_unchanged(&id).merge_patch(at, &patch)?;
         info!("restarted", "namespace" = at.namespace, "name" = at.name, "hash" = hash);
         Ok(Outcome::Done)
     }
-}
-
-fn deployments() -> GroupVersionResource {
-    gvr("apps", "v1", "deployments")
 }
 
 /// Returns the hash of everything that the Pods read. Each read wakes the Deployment's key.
 fn hash_of(namespace: &str, pods: &Value) -> Result<String, Failure> {
     let mut hash = Fnv::default();
     for (kind, name) in template::sources(pods) {
-        let (lister, content) = match kind {
-            Source::ConfigMap => ("configmaps", Select::Fields(&["/data", "/binaryData"])),
-            Source::Secret => ("secrets", Select::Fields(&["/data"])),
+        let (lister, resource) = match kind {
+            Source::ConfigMap => (CONFIGMAPS, "configmaps"),
+            Source::Secret => (SECRETS, "secrets"),
         };
-        hash.add(lister);
+        hash.add(resource);
         hash.add(&name);
-        let found = cache::get(lister, &key(namespace, &name), content)?;
-        for text in found.into_iter().flat_map(|row| row.fields) {
-            hash.add(text.as_deref().unwrap_or("null"));
+        if let Some(Content { data, binary_data }) = lister.get(&key(namespace, &name))? {
+            hash.add(data.text().unwrap_or("null"));
+            if kind == Source::ConfigMap {
+                hash.add(binary_data.text().unwrap_or("null"));
+            }
         }
     }
     Ok(format!("{:016x}", hash.0))
@@ -119,3 +134,73 @@ impl Fnv {
 }
 
 oarlock_sdk::export_reconciler!(Reloader);
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::gvr;
+    use oarlock_sdk::testing::Host;
+
+    use super::*;
+
+    fn deployment(host: &Host, reload: bool) {
+        let annotations = if reload { json!({"oarlock.dev/reload": "true"}) } else { json!({}) };
+        let env = json!([{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "password"}}]);
+        let object = json!({
+            "metadata": {"namespace": "home", "name": "web", "annotations": annotations},
+            "spec": {"template": {"spec": {"containers": [{"name": "web", "envFrom": env}]}}},
+        });
+        host.insert(&DEPLOYMENTS.gvr(), &object);
+    }
+
+    fn settings(host: &Host, value: &str) {
+        let object = json!({"metadata": {"namespace": "home", "name": "settings"}, "data": {"a": value}});
+        host.insert(&gvr("", "v1", "configmaps"), &object);
+    }
+
+    fn hash(host: &Host) -> String {
+        let object = host.object(&DEPLOYMENTS.gvr(), &key("home", "web")).unwrap();
+        object["spec"]["template"]["metadata"]["annotations"][HASH].as_str().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn the_hash_changes_with_what_the_pods_read_and_is_written_once() {
+        let host = Host::new();
+        let mut plugin = host.start::<Reloader>();
+        deployment(&host, true);
+        settings(&host, "1");
+        let mut run = || {
+            assert_eq!(plugin.reconcile("deployments", "home", "web"), Ok(Outcome::Done));
+            hash(&host)
+        };
+        let first = run();
+        assert_eq!((first.len(), run()), (16, first.clone()));
+        assert_eq!(host.writes().len(), 1);
+        settings(&host, "2");
+        let second = run();
+        assert_ne!(second, first);
+        host.remove(&gvr("", "v1", "configmaps"), &key("home", "settings"));
+        assert!(![first, second].contains(&run()), "a ConfigMap that is gone is another content");
+    }
+
+    #[test]
+    fn a_deployment_without_the_annotation_is_left_alone() {
+        let host = Host::new();
+        let mut plugin = host.start::<Reloader>();
+        deployment(&host, false);
+        assert_eq!(plugin.reconcile("deployments", "home", "web"), Ok(Outcome::Done));
+        assert_eq!(plugin.reconcile("deployments", "home", "gone"), Ok(Outcome::Done));
+        assert_eq!(host.writes(), []);
+    }
+
+    #[test]
+    fn a_deployment_that_changed_meanwhile_is_tried_again() {
+        let host = Host::new();
+        let mut plugin = host.start::<Reloader>();
+        deployment(&host, true);
+        host.fail_next("patch", oarlock_sdk::Error::Conflict("it changed".to_owned()));
+        assert_eq!(
+            plugin.reconcile("deployments", "home", "web"),
+            Err(Failure::Retry("it changed".to_owned()))
+        );
+    }
+}

@@ -5,22 +5,39 @@
 mod latency;
 
 use std::ops::Range;
+use std::time::UNIX_EPOCH;
 
-use oarlock_sdk::cache::{self, Select};
+use oarlock_sdk::client::Dynamic;
+use oarlock_sdk::fields::Json;
 use oarlock_sdk::{
-    Added, Description, Entry, Failure, Handler, ObjectKey, Plugin, Subscription, Synced, Updated, client,
-    clock, config, event, gvr, info, metrics,
+    Added, Client, Description, Failure, Fields, Handler, Lister, ObjectKey, Plugin, Request, Subscription,
+    Synced, Updated, clock, config, event, gvr, info, metrics,
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use latency::{Latency, Schedule};
 
-/// The subscription, and the lister of that name.
-const PODS: &str = "pods";
+/// Reads the Pods. The subscription has its name.
+const PODS: Lister = Lister::new(PODS_NAME, "", "v1", "pods");
+const PODS_NAME: &str = "pods";
 
 /// A field that every Pod of the corpus has.
 const NODE: &str = "/spec/nodeName";
+
+#[derive(Fields)]
+struct Node {
+    #[field("/spec/nodeName")]
+    _name: Json<String>,
+}
+
+#[derive(Fields)]
+struct LabelsAndNode {
+    #[field("/metadata/labels")]
+    _labels: Json<Value>,
+    #[field("/spec/nodeName")]
+    _name: Json<String>,
+}
 
 /// With [`Work::Mirror`], one update of so many is written.
 const UPDATES_PER_WRITE: u32 = 20;
@@ -70,20 +87,20 @@ struct Measured {
 
 impl Settings {
     fn read() -> Result<Self, oarlock_sdk::Error> {
-        Ok(config::get("")?.unwrap_or_default())
+        config::read()
     }
 }
 
 impl Plugin for Measured {
     fn describe() -> Result<Description, String> {
-        let settings = Settings::read().map_err(|error| format!("{error:?}"))?;
+        let settings = Settings::read()?;
         let fields: Vec<&str> = settings.fields.iter().map(String::as_str).collect();
-        let pods = || gvr("", "v1", PODS);
-        let subscription = Subscription::new(PODS, pods()).label_selector(&settings.selector).fields(&fields);
+        let subscription =
+            Subscription::new(PODS_NAME, PODS.gvr()).label_selector(&settings.selector).pointers(&fields);
         let description = Description::new("measured", env!("CARGO_PKG_VERSION"))
             .subscribe(subscription)
-            .read(PODS, pods())
-            .request(gvr("", "v1", "configmaps"), &["patch"]);
+            .read(PODS)
+            .request(Request::new(gvr("", "v1", "configmaps"), &["patch"]));
         Ok(if settings.stateless { description.stateless() } else { description })
     }
 
@@ -106,15 +123,15 @@ impl Handler for Measured {
         match self.settings.work {
             Work::Nothing => {}
             Work::Pull => {
-                event::fields(event::Version::New, &["/metadata/resourceVersion", NODE])?;
+                event::texts(event::Version::New, &["/metadata/resourceVersion", NODE])?;
             }
             Work::Mirror => self.mirror(updated)?,
             Work::Write => write(updated)?,
             Work::Trap => assert!(!updated.object.resource_version.ends_with('0'), "as configured"),
         }
         if let Some(schedule) = &self.settings.schedule {
-            let now = clock::now();
-            let now_ms = f64::from(now.seconds) * 1_000.0 + f64::from(now.nanoseconds / 1_000_000);
+            let now = clock::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now_ms = now.as_secs_f64() * 1_000.0;
             let changed = self.latency.add(schedule.latency_ms(&updated.object.resource_version, now_ms));
             self.report_latency(changed)?;
         }
@@ -123,11 +140,11 @@ impl Handler for Measured {
 
     fn on_synced(&mut self, _: &Synced) -> Result<(), Failure> {
         if let (Some(pod), 1..) = (&self.pod, self.settings.gets) {
-            let begun = clock::elapsed_ms();
+            let begun = clock::elapsed();
             for _ in 0..self.settings.gets {
-                cache::get(PODS, pod, Select::Fields(&[NODE]))?;
+                PODS.get::<Node>(pod)?;
             }
-            let us_per_get = (clock::elapsed_ms() - begun) * 1_000.0 / f64::from(self.settings.gets);
+            let us_per_get = (clock::elapsed() - begun).as_secs_f64() * 1e6 / f64::from(self.settings.gets);
             info!("gets", "us-per-get" = us_per_get);
         }
         Ok(())
@@ -139,17 +156,16 @@ impl Measured {
         if buckets.is_empty() {
             return Ok(());
         }
-        metrics::gauge_set("latency_longest_ms", self.latency.longest(), &[])?;
+        metrics::set("latency_longest_ms", self.latency.longest(), &[])?;
         for (bound, count) in self.latency.buckets(buckets) {
-            let labels = [Entry { name: "up_to_ms".to_owned(), value: bound.to_string() }];
-            metrics::gauge_set("latency", f64::from(count), &labels)?;
+            metrics::set("latency", f64::from(count), &[("up_to_ms", &bound.to_string())])?;
         }
         Ok(())
     }
 
     fn mirror(&self, updated: &Updated) -> Result<(), Failure> {
         let pod = key(&updated.object.namespace, &updated.object.name);
-        cache::get(PODS, &pod, Select::Fields(&["/metadata/labels", NODE]))?;
+        PODS.get::<LabelsAndNode>(&pod)?;
         if self.n_updates % UPDATES_PER_WRITE == 0 { write(updated) } else { Ok(()) }
     }
 }
@@ -160,7 +176,7 @@ fn write(updated: &Updated) -> Result<(), Failure> {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": name},
         "data": {"version": updated.object.resource_version},
     });
-    client::apply(&gvr("", "v1", "configmaps"), &key(namespace, name), &copy, true, &client::ANY)?;
+    Client::new(gvr("", "v1", "configmaps")).force().apply(&Dynamic(copy))?;
     Ok(())
 }
 

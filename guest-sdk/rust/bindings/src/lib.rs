@@ -44,3 +44,25 @@ impl From<Error> for Failure {
         }
     }
 }
+
+/// The text for people, so that `?` works in `describe`.
+impl From<Error> for String {
+    fn from(error: Error) -> Self {
+        let (kind, text) = match error {
+            Error::Invalid(text) => return text,
+            Error::Throttled(info) => ("throttled", info.message),
+            Error::NotFound(text) => ("not found", text),
+            Error::AlreadyExists(text) => ("already exists", text),
+            Error::Conflict(text) => ("conflict", text),
+            Error::Forbidden(text) => ("forbidden", text),
+            Error::Unavailable(text) => ("unavailable", text),
+            Error::Timeout(text) => ("timeout", text),
+            Error::Gone(text) => ("gone", text),
+            Error::NotDeclared(text) => ("not declared", text),
+            Error::NotSynced(text) => ("not synced", text),
+            Error::LimitExceeded(text) => ("limit exceeded", text),
+            Error::Suspended(text) => ("suspended", text),
+        };
+        format!("{kind}: {text}")
+    }
+}

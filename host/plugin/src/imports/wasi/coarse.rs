@@ -60,7 +60,10 @@ mod tests {
     #[test]
     fn every_clock_returns_whole_milliseconds() {
         let monotonic = MonotonicClock(Instant::now());
-        assert!(super::monotonic(Duration::ZERO) > 0, "Go's runtime treats zero as a clock that does not work");
+        assert!(
+            super::monotonic(Duration::ZERO) > 0,
+            "Go's runtime treats zero as a clock that does not work"
+        );
         for _ in 0..1000 {
             assert_eq!(monotonic.now() % 1_000_000, 0);
             assert_eq!(WallClock.now().subsec_nanos() % 1_000_000, 0);

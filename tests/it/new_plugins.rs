@@ -169,7 +169,7 @@ fn errors_in_sources_are_shown_with_file_and_line() -> anyhow::Result<()> {
             "func setup(p *oarlock.Plugin) string",
             "main.go:",
         ),
-        ("c", "plugin.c", "static string_t give(", "static string_t gave(", "plugin.c:"),
+        ("c", "plugin.c", "oarlock_error on_add(", "oarlock_error on_added(", "plugin.c:"),
     ];
     for (language, source, from, to, expected) in cases {
         let plugin = NewPlugin::make(language, "--handler", "v1/configmaps")?;

@@ -39,6 +39,8 @@ enum Command {
     Demo(demo::Args),
     /// Builds and runs all tests, fast ones first.
     Test(test::Args),
+    /// Checks the SDKs with the tools of their languages: tests, types, format, lints.
+    Sdk(sdk::Args),
     /// Fuzzes the decoders of external input: watch streams, list pages, objects, selectors, pointers.
     Fuzz(fuzz::Args),
     /// Runs end-to-end tests, or other long tests, for a long time, and records the results.
@@ -76,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Guests(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::Test(args) => args.run(),
+        Command::Sdk(args) => args.run(),
         Command::Fuzz(args) => args.run(),
         Command::Soak(args) => args.run(),
         Command::Bench(args) => args.run(),

@@ -30,7 +30,8 @@
 //! # fn main() {
 //! #     let host = oarlock_sdk::testing::Host::new();
 //! #     let mut plugin = host.start::<Greeter>();
-//! #     plugin.add("configmaps", &serde_json::json!({"metadata": {"name": "a", "namespace": "b"}})).unwrap();
+//! #     let object = serde_json::json!({"metadata": {"name": "a", "namespace": "b"}});
+//! #     plugin.add("configmaps", &object).unwrap();
 //! #     assert_eq!(host.logs()[0].to_string(), "info hello name=a");
 //! # }
 //! ```

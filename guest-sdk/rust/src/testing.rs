@@ -5,7 +5,8 @@
 //!
 //! ```
 //! use oarlock_sdk::testing::Host;
-//! # use oarlock_sdk::{Client, Deleted, Description, Failure, Handler, Plugin, Request, Subscription, gvr, key};
+//! # use oarlock_sdk::{Client, Deleted, Description, Failure, Handler, Plugin, Request, Subscription};
+//! # use oarlock_sdk::{gvr, key};
 //! use serde_json::json;
 //!
 //! # struct Cleaner;
@@ -35,9 +36,9 @@
 //! # the_configmap_of_a_pod_that_is_gone_is_deleted();
 //! ```
 //!
-//! The fake is simple on purpose: the cache has every write at once, an apply is a merge, and the test decides
-//! which notifications there are. What only the real host does (selectors and conditions of subscriptions,
-//! order, retries, access) is tested with `oarlock plugin test`.
+//! The fake is simple on purpose: the cache has every write at once, an apply is a merge, and the test
+//! decides which notifications there are. What only the real host does (selectors and conditions of
+//! subscriptions, order, retries, access) is tested with `oarlock plugin test`.
 
 mod cluster;
 mod host;

@@ -1,4 +1,5 @@
-//! The crate `tracing`, whose events become lines in the host's log, with the fields of the spans around them.
+//! The crate `tracing`, whose events become lines in the host's log, with the fields of the spans around
+//! them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

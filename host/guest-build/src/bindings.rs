@@ -14,14 +14,16 @@ use wit_component::{ComponentEncoder, StringEncoding};
 
 use crate::embedded;
 
-/// Writes C bindings for a world of the WIT package in the folder `wit`.
+/// Writes C bindings for a world of the WIT package in the folder `wit`. Files and names in them have `name`
+/// in place of the world's.
 ///
 /// # Errors
 ///
 /// When the package has no such world, or files cannot be written.
-pub fn c(wit: &Path, world: &str, folder: &Path) -> Result<()> {
+pub fn c(wit: &Path, world: &str, name: &str, folder: &Path) -> Result<()> {
     let (resolve, world) = world_of(wit, world)?;
-    bindings(wit_bindgen_c::Opts::default().build(), resolve, world, folder)
+    let options = wit_bindgen_c::Opts { rename_world: Some(name.to_owned()), ..Default::default() };
+    bindings(options.build(), resolve, world, folder)
 }
 
 /// Writes Go bindings as packages of a module, and the package `pkg` that they need.

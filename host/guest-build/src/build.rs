@@ -53,7 +53,7 @@ pub fn build(project: &Project) -> Result<Outcome> {
     match language {
         // Cargo detects changes.
         Language::Rust => rust::build(project),
-        Language::C => stamp::unless_unchanged(project, include_str!("build/c.rs"), || c::build(project)),
+        Language::C => stamp::unless_unchanged(project, &c::recipe()?, || c::build(project)),
         Language::Go => go::build(project),
         Language::JavaScript | Language::TypeScript => {
             stamp::unless_unchanged(project, &js::recipe(project)?, || js::build(project))

@@ -80,7 +80,7 @@ type Row = (&'static str, String, State);
 
 fn rust_tools() -> Vec<Row> {
     let mut rows = rust_linker();
-    let target = match rust::sysroot() {
+    let target = match rust::sysroot(Path::new(".")) {
         Ok(sysroot) if rust::has_target(&sysroot) => {
             found(String::new(), sysroot.join("lib/rustlib").join(rust::TARGET))
         }
@@ -107,7 +107,7 @@ fn rust_linker() -> Vec<Row> {
         }
         Some(version) => missing(Some(version), "rustup update stable".to_owned()),
     };
-    let linker = match rust::Linker::find() {
+    let linker = match rust::Linker::find(Path::new(".")) {
         Ok(linker) => found(String::new(), linker.wasm_component_ld),
         Err(_) => missing(None, "rustup toolchain install stable".to_owned()),
     };

@@ -11,10 +11,12 @@ use crate::toolchain::cache;
 
 /// The folders and files of the contract and the SDKs, with their places in the repository. The SDK has each
 /// folder of its own here, since cargo may have put a target directory beside them.
-static SOURCES: [(&str, Dir<'_>); 10] = [
+static SOURCES: [(&str, Dir<'_>); 12] = [
     ("guest-sdk/go", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/go")),
     ("wit", include_dir!("$CARGO_MANIFEST_DIR/../../wit")),
     ("guest-sdk/python/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/python/src")),
+    ("guest-sdk/c/include", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/include")),
+    ("guest-sdk/c/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/src")),
     ("guest-sdk/rust/derive", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/derive")),
     ("guest-sdk/rust/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/src")),
     ("guest-sdk/rust/bindings", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/bindings")),

@@ -13,7 +13,7 @@ use crate::{checkout, progress};
 
 /// Builds the guests, one workspace at a time.
 pub(super) fn build(guests: &[Project]) -> Result<()> {
-    let toolchain = Toolchain::find()?;
+    let toolchain = Toolchain::find(checkout::root())?;
     let target_dir = checkout::guest_build(&toolchain.id()?);
     let mut workspaces: BTreeMap<&Path, Vec<&Project>> = BTreeMap::new();
     for guest in guests {

@@ -11,7 +11,8 @@ use crate::{Content, GroupVersionResource, Lister, Namespaces, Resource};
 ///
 /// const SECRETS: Lister = Lister::new("secrets", "", "v1", "secrets");
 ///
-/// let description = Description::new("example", "0.1.0").read(Read::from(SECRETS).namespace("default").wakes());
+/// let secrets = Read::from(SECRETS).namespace("default").wakes();
+/// let description = Description::new("example", "0.1.0").read(secrets);
 /// # drop(description);
 /// ```
 #[derive(Clone, Debug)]

@@ -55,8 +55,8 @@ impl Subscription {
         self
     }
 
-    /// Declares the fields of a struct as those that the plugin needs. The host skips updates that change none
-    /// of them, and every notification carries their values: see [`Fields`].
+    /// Declares the fields of a struct as those that the plugin needs. The host skips updates that change
+    /// none of them, and every notification carries their values: see [`Fields`].
     pub fn fields<F: Fields>(self) -> Self {
         self.pointers(F::POINTERS)
     }

@@ -15,7 +15,7 @@ const WRITTEN: &str = "# Written by `oarlock plugin build`. It names the SDK of 
 
 /// Builds the crate.
 pub(super) fn build(project: &Project) -> Result<Outcome> {
-    let toolchain = Toolchain::find()?;
+    let toolchain = Toolchain::find(&project.folder)?;
     let target_dir = project.build_folder.join(toolchain.id()?);
     let library = library(&project.folder.join("Cargo.toml"))?;
     let first =

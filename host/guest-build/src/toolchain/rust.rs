@@ -18,8 +18,8 @@ use crate::progress;
 /// The target of Rust guests. It has no WASI: guests have only the imports of their world.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The time limit of `rustup target add`.
-const RUSTUP_PATIENCE: Duration = Duration::from_secs(90);
+/// The time limit of `rustup target add`, which downloads 25 MB.
+const RUSTUP_PATIENCE: Duration = Duration::from_secs(300);
 
 /// The compiler and linker of Rust guests.
 pub struct Toolchain {
@@ -37,10 +37,11 @@ pub struct Linker {
 // === impl Toolchain ===
 
 impl Toolchain {
-    /// Finds or builds the toolchain.
-    pub fn find() -> Result<Self> {
-        let sysroot = sysroot()?;
-        let linker = Linker::find()?;
+    /// Finds or builds the toolchain for the sources in a folder, which may name a version of Rust
+    /// (`rust-toolchain.toml`).
+    pub fn find(folder: &Path) -> Result<Self> {
+        let sysroot = sysroot(folder)?;
+        let linker = Linker::find(folder)?;
         if has_target(&sysroot) {
             return Ok(Self { built: None, linker });
         }
@@ -49,7 +50,9 @@ impl Toolchain {
             return Ok(Self { built: Some(built), linker });
         }
         let added = progress::step(&format!("rustup target add {TARGET}"), || {
-            command::run_within(Command::new("rustup").args(["target", "add", TARGET]), RUSTUP_PATIENCE)
+            let mut rustup = Command::new("rustup");
+            rustup.current_dir(folder).args(["target", "add", TARGET]);
+            command::run_within(&mut rustup, RUSTUP_PATIENCE)
         });
         let added = match added {
             Ok(()) if has_target(&sysroot) => return Ok(Self { built: None, linker }),
@@ -105,14 +108,14 @@ impl Toolchain {
 // === impl Linker ===
 
 impl Linker {
-    /// Finds the linkers of rustup's toolchain.
-    pub fn find() -> Result<Self> {
-        let verbose = command::output(Command::new("rustc").arg("-vV"))?;
+    /// Finds the linkers of the toolchain that rustup uses in a folder.
+    pub fn find(folder: &Path) -> Result<Self> {
+        let verbose = command::output(Command::new("rustc").current_dir(folder).arg("-vV"))?;
         let host = verbose
             .lines()
             .find_map(|line| line.strip_prefix("host: "))
             .context("rustc -vV names no host")?;
-        let bin = sysroot()?.join("lib/rustlib").join(host).join("bin");
+        let bin = sysroot(folder)?.join("lib/rustlib").join(host).join("bin");
         let linker = Self {
             wasm_component_ld: bin.join(format!("wasm-component-ld{EXE_SUFFIX}")),
             wasm_ld: bin.join(format!("gcc-ld/wasm-ld{EXE_SUFFIX}")),
@@ -133,9 +136,10 @@ pub(crate) fn cached() -> Option<PathBuf> {
     cache::existing_entry(&format!("rust-debian-{TARGET}")).ok().flatten()
 }
 
-/// Returns the folder of the compiler's libraries.
-pub(crate) fn sysroot() -> Result<PathBuf> {
-    let sysroot = command::output(Command::new("rustc").args(["--print", "sysroot"]))
+/// Returns the folder of the libraries of the compiler that is used in a folder.
+pub(crate) fn sysroot(folder: &Path) -> Result<PathBuf> {
+    let mut rustc = Command::new("rustc");
+    let sysroot = command::output(rustc.current_dir(folder).args(["--print", "sysroot"]))
         .context("no Rust compiler: install rustup and Rust 1.95 or newer")?;
     Ok(PathBuf::from(sysroot.trim()))
 }

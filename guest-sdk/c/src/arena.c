@@ -1,0 +1,78 @@
+// The memory of one call of the host: what the host writes (arguments, results of its functions) and what the
+// SDK makes. It is freed as a whole when the call ends.
+
+#include "arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "oarlock.h"
+
+// The size of the first chunk, which is kept from call to call.
+enum { FIRST_SIZE = 4096, ALIGNMENT = 8 };
+
+typedef struct chunk {
+    struct chunk *next;
+    size_t used;
+    size_t size;
+    _Alignas(ALIGNMENT) unsigned char bytes[];
+} chunk_t;
+
+// The newest chunk; the first one is the last of this list.
+static chunk_t *newest;
+
+void *oarlock_alloc(size_t size) {
+    size_t rounded = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    if (rounded < size) abort();
+    if (!newest || newest->size - newest->used < rounded) {
+        size_t chunk_size = newest ? newest->size * 2 : FIRST_SIZE;
+        if (chunk_size < rounded) chunk_size = rounded;
+        chunk_t *chunk = malloc(sizeof *chunk + chunk_size);
+        if (!chunk) abort();
+        *chunk = (chunk_t){.next = newest, .size = chunk_size};
+        newest = chunk;
+    }
+    void *memory = newest->bytes + newest->used;
+    newest->used += rounded;
+    return memory;
+}
+
+// Frees the chunks that are newer than this one; NULL keeps the first.
+static void free_newer(const chunk_t *kept) {
+    while (newest && newest != kept && newest->next) {
+        chunk_t *next = newest->next;
+        free(newest);
+        newest = next;
+    }
+}
+
+void oarlock_arena_reset(void) {
+    free_newer(NULL);
+    if (newest) newest->used = 0;
+}
+
+oarlock_scope oarlock_scope_begin(void) {
+    return (oarlock_scope){.chunk = newest, .used = newest ? newest->used : 0};
+}
+
+void oarlock_scope_end(oarlock_scope scope) {
+    free_newer(scope.chunk);
+    if (newest) newest->used = scope.used;
+}
+
+// The host allocates with this function what it passes to the plugin. The definition in the bindings is weak.
+// A NUL follows, so that every string from the host is one of C's.
+void *cabi_realloc(void *old, size_t old_size, size_t align, size_t size);
+
+#ifdef __wasm__
+__attribute__((export_name("cabi_realloc")))
+#endif
+void *
+cabi_realloc(void *old, size_t old_size, size_t align, size_t size) {
+    if (align > ALIGNMENT) abort();
+    unsigned char *memory = oarlock_alloc(size + 1);
+    if (old_size > size) old_size = size;
+    if (old_size) memcpy(memory, old, old_size);
+    memory[size] = 0;
+    return memory;
+}

@@ -39,8 +39,6 @@ enum Command {
     Demo(demo::Args),
     /// Builds and runs all tests, fast ones first.
     Test(test::Args),
-    /// Checks the SDKs with the tools of their languages: tests, types, format, lints.
-    Sdk(sdk::Args),
     /// Fuzzes the decoders of external input: watch streams, list pages, objects, selectors, pointers.
     Fuzz(fuzz::Args),
     /// Runs end-to-end tests, or other long tests, for a long time, and records the results.
@@ -49,7 +47,7 @@ enum Command {
     Bench(bench::Args),
     /// Checks the rules of this repository that no lint covers.
     Tidy(tidy::Args),
-    /// Checks the SDKs in languages other than Rust with the tools of these languages.
+    /// Checks the SDKs with the tools of their languages: tests, types, format, lints.
     Sdk,
     /// Writes the bindings of the Go SDK.
     GoBindings(sdk::go::Args),
@@ -78,7 +76,6 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Guests(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::Test(args) => args.run(),
-        Command::Sdk(args) => args.run(),
         Command::Fuzz(args) => args.run(),
         Command::Soak(args) => args.run(),
         Command::Bench(args) => args.run(),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use oarlock_guest_build::bindings;
 
 use crate::toolchain::command;
-use crate::toolchain::python::Packages;
+use crate::toolchain::python::Tools;
 use crate::{checkout, progress};
 
 /// The name of the world in the bindings that the SDK includes.
@@ -24,8 +24,9 @@ pub(crate) fn check() -> Result<()> {
 
 /// Checks the format of the SDK, of the plugins and templates that use it.
 fn format(sdk: &Path) -> Result<()> {
-    let packages = Packages::install(&sdk.join("test/requirements.txt"))?;
-    let mut clang_format = packages.program("clang-format");
+    let requirements = fs::read_to_string(sdk.join("test/requirements.txt"))
+        .context("cannot read requirements.txt of the SDK for C")?;
+    let mut clang_format = Tools::install(&requirements)?.program("clang-format");
     clang_format.arg(format!("--style=file:{}", sdk.join(".clang-format").display()));
     clang_format.args(["--dry-run", "--Werror"]);
     let mut folders: Vec<PathBuf> = ["include", "src", "test"].map(|name| sdk.join(name)).into();

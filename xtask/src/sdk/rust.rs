@@ -31,7 +31,14 @@ pub(crate) fn check() -> Result<()> {
         let toolchain = Toolchain::find(&folder)?;
         let check = |target: &str| {
             let mut cargo = toolchain.cargo();
-            cargo.current_dir(&folder).args(["check", "--lib", "--all-features", "--locked", "--target", target]);
+            cargo.current_dir(&folder).args([
+                "check",
+                "--lib",
+                "--all-features",
+                "--locked",
+                "--target",
+                target,
+            ]);
             cargo.env(KUBERNETES.0, KUBERNETES.1);
             cargo.arg("--target-dir").arg(checkout::guest_build(&toolchain.id()?));
             command::run(&mut cargo)
@@ -41,7 +48,9 @@ pub(crate) fn check() -> Result<()> {
         match installed {
             Ok(targets) if targets.lines().any(|target| target == WITH_WASI) => check(WITH_WASI),
             _ => {
-                progress::say(format!("not checked: the SDK for Rust on {WITH_WASI}, which is not installed"));
+                progress::say(format!(
+                    "not checked: the SDK for Rust on {WITH_WASI}, which is not installed"
+                ));
                 Ok(())
             }
         }

@@ -166,7 +166,8 @@ fn uses_sdk(folder: &Path) -> Result<bool> {
 }
 
 fn includes_sdk(line: &str) -> bool {
-    let included = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("include"));
+    let included =
+        line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("include"));
     matches!(included.map(str::trim_start), Some(name) if name.starts_with("\"oarlock.h\"") || name.starts_with("<oarlock.h>"))
 }
 

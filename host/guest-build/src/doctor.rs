@@ -132,7 +132,7 @@ fn node_tools() -> Vec<Row> {
     };
     let jco = "@bytecodealliance/jco";
     let manifest = template_text("ts/project/package.json");
-    let packages = node::cached([manifest, template_text("ts/project/package-lock.json")]);
+    let packages = node::cached(manifest, template_text("ts/project/package-lock.json"));
     let pinned = serde_json::from_str::<Value>(manifest).unwrap_or_default();
     let pinned = pinned["devDependencies"][jco].as_str().unwrap_or_default().to_owned();
     let jco_state = match packages {

@@ -3,7 +3,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -77,8 +76,9 @@ fn check_packages() -> Result<()> {
 fn check_sdk() -> Result<()> {
     let folder = checkout::guest_sdk().join("ts");
     let packages = Packages::install(&folder)?;
-    if !folder.join("node_modules").exists() {
-        symlink(packages.modules(), folder.join("node_modules"))?;
+    // Those that npm has installed there stay.
+    if !folder.join("node_modules/.package-lock.json").exists() {
+        link(&packages, &folder)?;
     }
     let program = |name: &str, arguments: &[&OsStr]| -> Result<()> {
         let mut program = packages.program(name)?;
@@ -129,11 +129,22 @@ fn run_tests(project: &Project) -> Result<()> {
             return node_test(&tests);
         }
         let packages = Packages::install(&project.folder)?;
+        let types = checkout::guest_build("types-for-tests");
+        link(&packages, &types)?;
         let mut tsc = packages.program("tsc")?;
-        tsc.arg("-p").arg(&tests).arg("--typeRoots").arg(packages.modules().join("@types"));
+        tsc.arg("-p").arg(&tests).arg("--typeRoots").arg(types.join("node_modules/@types"));
         command::compile("tsc", &mut tsc)?;
         node_test(&project.folder.join(".oarlock/test/test"))
     })
+}
+
+/// Links these packages, and no others, into the `node_modules` of a folder.
+fn link(packages: &Packages, folder: &Path) -> Result<()> {
+    let modules = folder.join("node_modules");
+    if modules.exists() {
+        fs::remove_dir_all(&modules).with_context(|| format!("cannot remove {}", modules.display()))?;
+    }
+    packages.link(folder)
 }
 
 /// Runs the files `*.test.js` of a folder, of which there must be one.

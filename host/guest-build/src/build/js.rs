@@ -56,7 +56,7 @@ fn compile(project: &Project, packages: &Packages, sdk: Option<&Sdk>) -> Result<
     copy(&project.folder, &copied)?;
     packages.link(&copied)?;
     if let Some(sdk) = sdk {
-        sdk.put_into(project, packages, &folder)?;
+        sdk.put_into(project, packages, &copied)?;
     }
 
     if copied.join("tsconfig.json").is_file() {

@@ -61,10 +61,10 @@ impl Language {
         }
     }
 
-    /// Returns the folder of its SDK among the SDKs.
+    /// Returns the folder with the sources of its SDK among the SDKs, without what the SDK's own build writes.
     pub(crate) const fn sdk(self) -> &'static str {
         match self {
-            Self::JavaScript => "ts",
+            Self::TypeScript | Self::JavaScript => "ts/src",
             other => other.short_name(),
         }
     }

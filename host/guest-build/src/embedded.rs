@@ -11,8 +11,12 @@ use crate::toolchain::cache;
 
 /// The folders and files of the contract and the SDKs, with their places in the repository. The SDK has each
 /// folder of its own here, since cargo may have put a target directory beside them.
-static SOURCES: [(&str, Dir<'_>); 12] = [
+static SOURCES: [(&str, Dir<'_>); 13] = [
     ("guest-sdk/go", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/go")),
+    (
+        "guest-sdk/go-controller-runtime",
+        include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/go-controller-runtime"),
+    ),
     ("wit", include_dir!("$CARGO_MANIFEST_DIR/../../wit")),
     ("guest-sdk/python/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/python/src")),
     ("guest-sdk/c/include", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/include")),
@@ -162,6 +166,7 @@ mod tests {
             "guest-sdk/python/src/oarlock/py.typed",
             "guest-sdk/go/go.mod",
             "guest-sdk/go/oarlock.go",
+            "guest-sdk/go-controller-runtime/go.mod",
         ];
         for file in manifests.chain(others.map(str::to_owned)) {
             assert!(names.contains(&file), "{file} is missing in {names:?}");

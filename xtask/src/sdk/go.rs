@@ -12,8 +12,9 @@ use crate::toolchain::go::Toolchain;
 use crate::toolchain::versions::GUEST_GO;
 use crate::{checkout, progress};
 
-/// The modules to check, and whether their packages also have to compile for a component.
-const MODULES: [&str; 1] = ["guest-sdk/go"];
+/// The modules to check.
+const MODULES: [&str; 4] =
+    ["guest-sdk/go", "guest-sdk/go-controller-runtime", "plugins/mirror-go", "plugins/team-quota"];
 
 /// The package of the bindings in the SDK.
 const PACKAGE: &str = "oarlock.dev/sdk/internal/wit";
@@ -45,7 +46,7 @@ impl Args {
     }
 }
 
-/// Checks the bindings, the format, `go vet`, staticcheck and the tests of the SDK.
+/// Checks the bindings of the SDK, and in each module the format, `go vet`, staticcheck and the tests.
 pub(crate) fn check() -> Result<()> {
     let toolchain = Toolchain::find(GUEST_GO)?;
     check_bindings(&toolchain)?;

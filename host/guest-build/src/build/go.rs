@@ -21,7 +21,10 @@ use crate::{Project, bindings, embedded, progress};
 use module::Module;
 
 /// The modules that the binary carries: the path, the folder of the SDKs, and the folder in a project.
-const SDKS: [(&str, &str, &str); 1] = [("oarlock.dev/sdk", "go", ".oarlock/go-sdk")];
+const SDKS: [(&str, &str, &str); 2] = [
+    ("oarlock.dev/sdk", "go", ".oarlock/go-sdk"),
+    ("oarlock.dev/controller-runtime", "go-controller-runtime", ".oarlock/go-controller-runtime"),
+];
 
 /// The variable of the SDK that has the world.
 const WORLD: &str = "oarlock.dev/sdk.world";

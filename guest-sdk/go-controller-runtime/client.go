@@ -19,11 +19,12 @@ import (
 	oarlock "oarlock.dev/sdk"
 )
 
-// client reads what is watched from the host's cache, all else from the API server, and writes to the API server.
+// client reads what is watched from the host's cache, all else from the API server, and writes to the API
+// server.
 //
-// After a write it sets name, uid and resourceVersion of the object; what the server defaults or computes is not read
-// back. An update is sent as a merge patch of what changed, with the resourceVersion as precondition: the cache lacks
-// fields that the operator prunes, which a replacement would delete.
+// After a write it sets name, uid and resourceVersion of the object; what the server defaults or computes
+// is not read back. An update is sent as a merge patch of what changed, with the resourceVersion as
+// precondition: the cache lacks fields that the operator prunes, which a replacement would delete.
 type client struct {
 	*hosted
 	// read has the texts of what the call in progress has read.
@@ -133,7 +134,8 @@ func (c *client) update(obj ctrlclient.Object, subresource string) error {
 	return c.rememberWritten(obj, sent(from, to, subresource))
 }
 
-// rememberWritten notes what an object is now, as far as the call knows, so that its next update needs no read.
+// rememberWritten notes what an object is now, as far as the call knows, so that its next update needs no
+// read.
 func (c *client) rememberWritten(obj ctrlclient.Object, now map[string]any) error {
 	metadata, ok := now["metadata"].(map[string]any)
 	if !ok {
@@ -148,8 +150,8 @@ func (c *client) rememberWritten(obj ctrlclient.Object, now map[string]any) erro
 	return nil
 }
 
-// before returns the text of an object at its resourceVersion, as its type encodes it: what the call has read, or what
-// the API server has.
+// before returns the text of an object at its resourceVersion, as its type encodes it: what the call has
+// read, or what the API server has.
 func (c *client) before(obj ctrlclient.Object) (json.RawMessage, error) {
 	kind, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {

@@ -25,8 +25,9 @@ type controller struct {
 
 type newQueue = func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// newController gives a controller the host's work queue. The type of controllers is internal to controller-runtime, and
-// manager.Add cannot choose their queue, so the exported field is set by reflection.
+// newController gives a controller the host's work queue. The type of controllers is internal to
+// controller-runtime, and manager.Add cannot choose their queue, so the exported field is set by
+// reflection.
 func newController(m *hosted, runnable manager.Runnable) (*controller, error) {
 	made, ok := runnable.(ctrl.Controller)
 	if !ok {
@@ -93,8 +94,8 @@ func (q *keys) added(err error) {
 // failedAdds are the errors of the call that is being handled.
 var failedAdds []error
 
-// Get says that the queue is shut down: no worker of the controller runs, since the host calls the reconciler. That it is
-// called says that the sources have started.
+// Get says that the queue is shut down: no worker of the controller runs, since the host calls the
+// reconciler. That it is called says that the sources have started.
 func (q *keys) Get() (request reconcile.Request, shutdown bool) {
 	q.once.Do(func() { close(q.controller.isStarted) })
 	return request, true

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// difference returns the merge patch that makes one object of another; nil if they are equal. Lists are replaced as a
-// whole. metadata.resourceVersion does not count.
+// difference returns the merge patch that makes one object of another; nil if they are equal. Lists are
+// replaced as a whole. metadata.resourceVersion does not count.
 func difference(from, to map[string]any) map[string]any {
 	patch := changes(from, to)
 	if metadata, ok := patch["metadata"].(map[string]any); ok {
@@ -23,8 +23,8 @@ func difference(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// sent returns what an object is after an update: a write of the object leaves the status, a write of the status leaves
-// the rest.
+// sent returns what an object is after an update: a write of the object leaves the status, a write of the
+// status leaves the rest.
 func sent(from, to map[string]any, subresource string) map[string]any {
 	rest, status := to, from
 	if subresource != "" {

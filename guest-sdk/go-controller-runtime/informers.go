@@ -95,7 +95,8 @@ func (i *informers) Start(context.Context) error { return nil }
 // WaitForCacheSync returns true: the host makes no call before the caches have synced.
 func (i *informers) WaitForCacheSync(context.Context) bool { return true }
 
-// IndexField notes an index. A list by it reads all objects in the namespace and calls the function for each.
+// IndexField notes an index. A list by it reads all objects in the namespace and calls the function for
+// each.
 func (i *informers) IndexField(ctx context.Context, obj ctrlclient.Object, field string, extract ctrlclient.IndexerFunc) error {
 	found, err := i.GetInformer(ctx, obj)
 	if err != nil {

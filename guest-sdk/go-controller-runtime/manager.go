@@ -81,7 +81,8 @@ func (m *hosted) GetConverterRegistry() conversion.Registry { return conversion.
 // GetLogger returns a logger that writes to the host's log.
 func (m *hosted) GetLogger() logr.Logger { return ctrllog.Log }
 
-// GetControllerOptions returns options for controllers that may have the same name in describe and in the instance.
+// GetControllerOptions returns options for controllers that may have the same name in describe and in the
+// instance.
 func (m *hosted) GetControllerOptions() config.Controller {
 	yes, no := true, false
 	return config.Controller{SkipNameValidation: &yes, NeedLeaderElection: &no, UsePriorityQueue: &no, RecoverPanic: &no}

@@ -1,7 +1,9 @@
-// Package oarlockctrl runs reconcilers that were written for sigs.k8s.io/controller-runtime as an Oarlock plugin.
+// Package oarlockctrl runs reconcilers that were written for sigs.k8s.io/controller-runtime as an Oarlock
+// plugin.
 //
 // It has a manager.Manager whose cache and client are those of the host. Controllers are built by
-// controller-runtime's own builder, with its own sources, predicates and event handlers; only main.go changes:
+// controller-runtime's own builder, with its own sources, predicates and event handlers; only main.go
+// changes:
 //
 //	func init() {
 //		oarlock.Register(oarlockctrl.Setup(oarlockctrl.Options{
@@ -14,8 +16,8 @@
 //
 //	func main() {}
 //
-// Requests of controllers are keys of the host's work queue: the host delays, retries, parks and shows them. There is
-// no leader election, no webhook and no metrics server; the host is what they are for.
+// Requests of controllers are keys of the host's work queue: the host delays, retries, parks and shows
+// them. There is no leader election, no webhook and no metrics server; the host is what they are for.
 package oarlockctrl
 
 import (
@@ -44,8 +46,8 @@ type Options struct {
 	Namespace string
 	// Stateless says that the reconcilers can lose everything they keep between calls; see oarlock.Plugin.
 	Stateless bool
-	// Requests are what the reconcilers write, and read without watching it: what the markers +kubebuilder:rbac say.
-	// `oarlock rbac` prints a Role for them. They grant nothing by themselves.
+	// Requests are what the reconcilers write, and read without watching it: what the markers
+	// +kubebuilder:rbac say. `oarlock rbac` prints a Role for them. They grant nothing by themselves.
 	Requests []oarlock.Request
 	// Resources are the resources of kinds whose plural name is not the usual one.
 	Resources map[schema.GroupVersionKind]oarlock.GroupVersionResource
@@ -53,8 +55,8 @@ type Options struct {
 	ClusterScoped []schema.GroupKind
 }
 
-// Setup returns the function for oarlock.Register. The function that it gets is what main did between making the manager
-// and starting it.
+// Setup returns the function for oarlock.Register. The function that it gets is what main did between
+// making the manager and starting it.
 func Setup(options Options, add func(manager.Manager) error) func(*oarlock.Plugin) error {
 	return func(p *oarlock.Plugin) error {
 		p.Name, p.Version, p.Stateless = options.Name, options.Version, options.Stateless

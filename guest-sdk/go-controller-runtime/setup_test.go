@@ -39,7 +39,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// started returns a host with the reconciler for Deployments, which owns ReplicaSets and watches ConfigMaps that name one.
+// started returns a host with the reconciler for Deployments, which owns ReplicaSets and watches ConfigMaps
+// that name one.
 func started(t *testing.T, reconcileOne func(context.Context, client.Client, reconcile.Request) (reconcile.Result, error)) *oarlocktest.Host {
 	t.Helper()
 	host := oarlocktest.New(t, oarlockctrl.Setup(oarlockctrl.Options{Name: "test", Version: "0.1.0"}, func(mgr manager.Manager) error {

@@ -11,8 +11,8 @@ import (
 	wit "oarlock.dev/sdk/internal/wit/types"
 )
 
-// Client sends requests about a resource to the API server, as the plugin's ServiceAccount. It takes milliseconds;
-// a [Lister] is cheaper from the second read on. The host never repeats a write by itself.
+// Client sends requests about a resource to the API server, as the plugin's ServiceAccount. It takes
+// milliseconds; a [Lister] is cheaper from the second read on. The host never repeats a write by itself.
 type Client[T any] struct {
 	plugin      *Plugin
 	target      GroupVersionResource
@@ -28,8 +28,8 @@ type Written struct {
 	ResourceVersion string
 }
 
-// Preconditions are conditions of a write: if one does not hold, it returns ErrConflict. Empty ones hold. See
-// [ObjectRef.Unchanged].
+// Preconditions are conditions of a write: if one does not hold, it returns ErrConflict. Empty ones hold.
+// See [ObjectRef.Unchanged].
 type Preconditions struct {
 	UID, ResourceVersion string
 }
@@ -76,8 +76,8 @@ func JSONPatch(body any) Patch { return Patch{client.PatchKind_JsonPatch, body} 
 // StrategicMergePatch returns a strategic merge patch, for built-in resources.
 func StrategicMergePatch(body any) Patch { return Patch{client.PatchKind_StrategicMergePatch, body} }
 
-// NewClient declares requests with these verbs, in all namespaces, and returns a client for them. The declaration
-// is for `oarlock rbac`; it grants nothing by itself.
+// NewClient declares requests with these verbs, in all namespaces, and returns a client for them. The
+// declaration is for `oarlock rbac`; it grants nothing by itself.
 func NewClient[T any](p *Plugin, target GroupVersionResource, verbs ...string) *Client[T] {
 	c := &Client[T]{plugin: p, target: target, view: p.view(viewOf[T]())}
 	c.declare(verbs)
@@ -121,9 +121,9 @@ func (c *Client[T]) Get(key ObjectKey) (Object[T], error) {
 	return objectOf[T](types.Row{Object: ref, Json: wit.Some(text)}, c.view), nil
 }
 
-// List returns the objects that match a label selector and a field selector, as the API server has them now; empty
-// selectors match all. It reads a page at a time, and ends after an error. ErrGone means that the API server forgot
-// the state that the pages show: begin again.
+// List returns the objects that match a label selector and a field selector, as the API server has them
+// now; empty selectors match all. It reads a page at a time, and ends after an error. ErrGone means that
+// the API server forgot the state that the pages show: begin again.
 func (c *Client[T]) List(labelSelector, fieldSelector string) iter.Seq2[Object[T], error] {
 	object := func(row types.Row) Object[T] { return objectOf[T](row, c.view) }
 	return pages(object, func(page types.PageRequest) (types.Page, error) {
@@ -132,7 +132,8 @@ func (c *Client[T]) List(labelSelector, fieldSelector string) iter.Seq2[Object[T
 	})
 }
 
-// Create creates an object from what encoding/json makes of it. Namespace is empty for cluster-scoped objects.
+// Create creates an object from what encoding/json makes of it. Namespace is empty for cluster-scoped
+// objects.
 func (c *Client[T]) Create(namespace string, object any) (Written, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -161,8 +162,9 @@ func (c *Client[T]) Patch(key ObjectKey, patch Patch, preconditions Precondition
 		c.target.wit(), key.wit(), c.subresource, patch.kind, string(body), preconditions.wit()))
 }
 
-// Replace replaces an object by a changed copy of what [Client.Get] or [Client.List] returned to this instance,
-// with its resourceVersion. The object must be whole, such as a map[string]any: what a struct leaves out is deleted.
+// Replace replaces an object by a changed copy of what [Client.Get] or [Client.List] returned to this
+// instance, with its resourceVersion. The object must be whole, such as a map[string]any: what a struct
+// leaves out is deleted.
 func (c *Client[T]) Replace(key ObjectKey, object any) (Written, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -177,7 +179,8 @@ func (c *Client[T]) Scale(key ObjectKey, replicas int32) (Written, error) {
 	return c.Subresource("scale").Patch(key, MergePatch(scale), Preconditions{})
 }
 
-// Delete deletes an object; ErrNotFound if it does not exist. An object with finalizers stays until they are removed.
+// Delete deletes an object; ErrNotFound if it does not exist. An object with finalizers stays until they
+// are removed.
 func (c *Client[T]) Delete(key ObjectKey, o DeleteOptions) error {
 	grace := wit.None[uint32]()
 	if o.GracePeriodSeconds != nil {

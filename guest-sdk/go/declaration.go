@@ -13,8 +13,8 @@ import (
 	wit "oarlock.dev/sdk/internal/wit/types"
 )
 
-// Subscription is one declared watch. Objects that begin to match are delivered as adds, objects that cease to
-// match as deletes.
+// Subscription is one declared watch. Objects that begin to match are delivered as adds, objects that cease
+// to match as deletes.
 type Subscription struct {
 	// Name is unique in the plugin. Empty means the resource's plural name.
 	Name   string
@@ -25,15 +25,16 @@ type Subscription struct {
 	LabelSelector string
 	// Conditions must all hold. At most 16.
 	Conditions []Condition
-	// Fields are JSON pointers to fields that the plugin needs, in addition to those of the handler's type. If
-	// there are any, the host skips updates that change none of them, and notifications carry their values.
+	// Fields are JSON pointers to fields that the plugin needs, in addition to those of the handler's type.
+	// If there are any, the host skips updates that change none of them, and notifications carry their
+	// values.
 	Fields []string
 	// MetadataOnly says that the plugin needs apiVersion, kind and metadata only.
 	MetadataOnly bool
 	// Resync is the interval after which each object is delivered again, in whole seconds. 0 means never.
 	Resync time.Duration
-	// IgnoreOwnWrites has the host skip notifications of what the plugin wrote itself: objects that it created,
-	// and writes that demanded a resourceVersion.
+	// IgnoreOwnWrites has the host skip notifications of what the plugin wrote itself: objects that it
+	// created, and writes that demanded a resourceVersion.
 	IgnoreOwnWrites bool
 }
 
@@ -112,8 +113,8 @@ type Rule struct {
 // Itself is the rule for the object itself. The kind of the key is the subscription's name.
 func Itself() Rule { return Rule{metadata.MakeEnqueueItself()} }
 
-// ControllerOwner is the rule for the object's controller owner, if it is of this kind. The kind of the key is
-// the owner's.
+// ControllerOwner is the rule for the object's controller owner, if it is of this kind. The kind of the key
+// is the owner's.
 func ControllerOwner(group, kind string) Rule {
 	return Rule{metadata.MakeEnqueueControllerOwner(metadata.OwnerKind{Group: group, Kind: kind})}
 }
@@ -152,8 +153,8 @@ func (r Rule) ClusterScoped() Rule {
 	return r
 }
 
-// Request is a kind of request that the plugin makes: `oarlock rbac` prints a Role for it. It grants nothing by
-// itself. [NewClient] and [Client.Status] declare requests too.
+// Request is a kind of request that the plugin makes: `oarlock rbac` prints a Role for it. It grants
+// nothing by itself. [NewClient] and [Client.Status] declare requests too.
 type Request struct {
 	Target GroupVersionResource
 	// Namespace is empty for all namespaces.

@@ -23,7 +23,8 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrThrottled means that a rate limit is exceeded.
 	ErrThrottled = errors.New("throttled")
-	// ErrUnavailable means that the API server cannot be reached. As far as the host knows, nothing was changed.
+	// ErrUnavailable means that the API server cannot be reached. As far as the host knows, nothing was
+	// changed.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrTimeout means that there was no answer in time. A write may have happened.
 	ErrTimeout = errors.New("timeout")
@@ -93,14 +94,14 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// RetryAfter returns an error after which the host repeats the call, with back-off, but not before this delay;
-// at most an hour. Any error without such a wish is repeated with back-off, at first after 200 ms.
+// RetryAfter returns an error after which the host repeats the call, with back-off, but not before this
+// delay; at most an hour. Any error without such a wish is repeated with back-off, at first after 200 ms.
 func RetryAfter(delay time.Duration, err error) error {
 	return &retryAfter{delay, err}
 }
 
-// Terminal returns an error after which the host does not repeat the call: it parks the object or key. ErrInvalid,
-// ErrNotDeclared and ErrLimitExceeded are terminal unless they are in a RetryAfter.
+// Terminal returns an error after which the host does not repeat the call: it parks the object or key.
+// ErrInvalid, ErrNotDeclared and ErrLimitExceeded are terminal unless they are in a RetryAfter.
 func Terminal(err error) error {
 	return &terminal{err}
 }

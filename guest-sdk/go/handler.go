@@ -10,9 +10,9 @@ import (
 	types "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_types"
 )
 
-// Handler handles the notifications of a subscription, as ResourceEventHandler does in client-go. Calls for one
-// object never overlap and keep their order: an add, then updates whose old state is the new state of the call
-// before, then a delete.
+// Handler handles the notifications of a subscription, as ResourceEventHandler does in client-go. Calls for
+// one object never overlap and keep their order: an add, then updates whose old state is the new state of
+// the call before, then a delete.
 //
 // After an error the host repeats the call with back-off, merged with changes that happen meanwhile; see
 // [RetryAfter] and [Terminal]. So handlers must be idempotent.
@@ -81,9 +81,9 @@ type Deleted[T any] struct {
 
 // Watch declares a subscription, whose notifications the handler receives.
 //
-// If T is a struct with fields that have the tag `pointer`, these are the fields that the plugin needs: the host
-// skips updates that change none of them, and notifications carry their values. Otherwise every update is
-// delivered, and T is the whole object: see [Object.Value].
+// If T is a struct with fields that have the tag `pointer`, these are the fields that the plugin needs: the
+// host skips updates that change none of them, and notifications carry their values. Otherwise every update
+// is delivered, and T is the whole object: see [Object.Value].
 func Watch[T any](p *Plugin, s Subscription, h Handler[T]) {
 	if s.Name == "" {
 		s.Name = s.Target.Plural

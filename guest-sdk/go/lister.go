@@ -18,8 +18,8 @@ type Read struct {
 	Namespace string
 	// MetadataOnly says that the plugin needs apiVersion, kind and metadata only.
 	MetadataOnly bool
-	// Wakes says that a change of what the last run of the Reconciler for a key read through this lister adds
-	// that key again.
+	// Wakes says that a change of what the last run of the Reconciler for a key read through this lister
+	// adds that key again.
 	Wakes bool
 	// Indices are the lister's indices. Their names are unique in the plugin.
 	Indices Indices
@@ -48,11 +48,11 @@ func ByPointer(pointer string) IndexSource {
 	return IndexSource{metadata.MakeIndexSourcePointer(pointer)}
 }
 
-// Lister reads a resource from the cache, which all plugins share; no request is sent. The cache may be behind
-// the plugin's own writes: see [Lister.WaitUntilSeen].
+// Lister reads a resource from the cache, which all plugins share; no request is sent. The cache may be
+// behind the plugin's own writes: see [Lister.WaitUntilSeen].
 //
-// Of each object it reads what T asks for: the fields with the tag `pointer`, nothing but the ObjectRef if T is
-// struct{}, else the whole object.
+// Of each object it reads what T asks for: the fields with the tag `pointer`, nothing but the ObjectRef if
+// T is struct{}, else the whole object.
 type Lister[T any] struct {
 	name      string
 	namespace string
@@ -89,8 +89,8 @@ func (l *Lister[T]) Get(key ObjectKey) (Object[T], error) {
 	return l.object(row), nil
 }
 
-// List returns the objects whose labels match a selector in the syntax of Kubernetes; all for the empty one. It
-// reads a page at a time, and ends after an error.
+// List returns the objects whose labels match a selector in the syntax of Kubernetes; all for the empty
+// one. It reads a page at a time, and ends after an error.
 func (l *Lister[T]) List(labelSelector string) iter.Seq2[Object[T], error] {
 	return pages(l.object, func(page types.PageRequest) (types.Page, error) {
 		return host.Current().Cache.List(l.name, namespaces(l.namespace), labelSelector, l.view.projection(), page)
@@ -104,8 +104,8 @@ func (l *Lister[T]) ByIndex(index, value string) iter.Seq2[Object[T], error] {
 	})
 }
 
-// IndexValues returns the values in an index of all objects that the account may read, sorted. The namespace of
-// the lister does not count.
+// IndexValues returns the values in an index of all objects that the account may read, sorted. The
+// namespace of the lister does not count.
 func (l *Lister[T]) IndexValues(index string) ([]string, error) {
 	values, err := host.Current().Cache.IndexValues(index)
 	return values, fault(err)
@@ -117,8 +117,8 @@ func (l *Lister[T]) HasSynced() (bool, error) {
 	return synced, fault(err)
 }
 
-// WaitUntilSeen waits until the cache has processed a resourceVersion that a write of this plugin returned, or a
-// later one: at most 5 s, then it returns ErrTimeout. The wait counts towards the call's deadline.
+// WaitUntilSeen waits until the cache has processed a resourceVersion that a write of this plugin returned,
+// or a later one: at most 5 s, then it returns ErrTimeout. The wait counts towards the call's deadline.
 func (l *Lister[T]) WaitUntilSeen(resourceVersion string, timeout time.Duration) error {
 	return fault(host.Current().Cache.WaitUntilSeen(l.name, resourceVersion, milliseconds(timeout)))
 }

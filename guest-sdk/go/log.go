@@ -10,8 +10,8 @@ import (
 	types "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_types"
 )
 
-// LogHandler returns a handler of package log/slog that writes to the host's log. In a component it is the default
-// one: slog.Info writes to the host's log, and so does package log.
+// LogHandler returns a handler of package log/slog that writes to the host's log. In a component it is the
+// default one: slog.Info writes to the host's log, and so does package log.
 //
 // Attributes become pairs of texts; a group is a prefix of the names in it. The host adds time and plugin.
 func LogHandler() slog.Handler {

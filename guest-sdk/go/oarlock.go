@@ -37,12 +37,12 @@
 //
 //	func main() {} // The host calls the exports, never main.
 //
-// The host owns watches, caches, retries and access. Its contract, the WIT package oarlock:plugin, defines the
-// order of notifications, what happens after an error, and the limits.
+// The host owns watches, caches, retries and access. Its contract, the WIT package oarlock:plugin, defines
+// the order of notifications, what happens after an error, and the limits.
 //
-// One instance of a plugin handles one call at a time. A goroutine that outlives the call that started it runs
-// only while a later call runs. There are no files and no network; what a plugin writes to standard output is
-// dropped, and package log/slog writes to the host's log.
+// One instance of a plugin handles one call at a time. A goroutine that outlives the call that started it
+// runs only while a later call runs. There are no files and no network; what a plugin writes to standard
+// output is dropped, and package log/slog writes to the host's log.
 //
 // In a native test (go test), package oarlocktest takes the host's place.
 package oarlock
@@ -56,8 +56,9 @@ import (
 // Register registers the plugin, in an init function of package main.
 //
 // The host calls setup when it loads the component, to learn what the plugin declares, and once in each
-// instance, before its first call. Setup reads the configuration with [Config]; the cache and the client do not
-// work yet. If it returns an error, the host does not load the plugin, and shows the error to the operator.
+// instance, before its first call. Setup reads the configuration with [Config]; the cache and the client do
+// not work yet. If it returns an error, the host does not load the plugin, and shows the error to the
+// operator.
 func Register(setup func(*Plugin) error) {
 	if setup == nil {
 		panic("oarlock: Register needs a function")
@@ -73,9 +74,9 @@ type Plugin struct {
 	Name string
 	// Version is the component's version, for status and logs.
 	Version string
-	// Stateless says that the plugin can lose everything it keeps between calls. The host may then run several
-	// instances, and a new version continues with the backlog. Any other plugin has one instance, which
-	// receives every object again when it starts.
+	// Stateless says that the plugin can lose everything it keeps between calls. The host may then run
+	// several instances, and a new version continues with the backlog. Any other plugin has one instance,
+	// which receives every object again when it starts.
 	Stateless bool
 	// Synced is called when all initial adds of a subscription have been handled. May be nil.
 	Synced func(Synced) error

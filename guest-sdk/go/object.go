@@ -21,9 +21,9 @@ type Object[T any] struct {
 
 // Value returns the object as a T.
 //
-// If T is a struct with fields that have the tag `pointer`, it returns these fields of the object; a field that
-// the object lacks keeps its zero value. Else it decodes the whole object, by the rules of encoding/json: T may be
-// map[string]any, json.RawMessage, or a type of k8s.io/api.
+// If T is a struct with fields that have the tag `pointer`, it returns these fields of the object; a field
+// that the object lacks keeps its zero value. Else it decodes the whole object, by the rules of
+// encoding/json: T may be map[string]any, json.RawMessage, or a type of k8s.io/api.
 func (o Object[T]) Value() (value T, err error) {
 	view := viewOf[T]()
 	switch {
@@ -61,8 +61,8 @@ func (o Object[T]) Value() (value T, err error) {
 	return value, nil
 }
 
-// JSON returns the whole object as JSON text, with apiVersion and kind. Fields that the operator prunes from the
-// cache (by default metadata.managedFields) are missing.
+// JSON returns the whole object as JSON text, with apiVersion and kind. Fields that the operator prunes
+// from the cache (by default metadata.managedFields) are missing.
 func (o Object[T]) JSON() (string, error) {
 	if o.source == nil {
 		return "", errNoObject
@@ -82,8 +82,8 @@ func (o Object[T]) Field(pointer string) (json.RawMessage, error) {
 	return json.RawMessage(texts[0].Some()), nil
 }
 
-// Get returns the field at a JSON pointer, decoded by the rules of encoding/json. It is the zero value if the
-// object has no such field; to see the difference, ask for a pointer: Get[*int32].
+// Get returns the field at a JSON pointer, decoded by the rules of encoding/json. It is the zero value if
+// the object has no such field; to see the difference, ask for a pointer: Get[*int32].
 func Get[V any](from interface {
 	Field(pointer string) (json.RawMessage, error)
 }, pointer string) (value V, err error) {

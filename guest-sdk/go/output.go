@@ -25,8 +25,9 @@ type Recorder struct {
 	Kind string
 }
 
-// Event records an Event. It does not wait for the API server: the host queues the Event, counts similar Events as
-// one, and drops Events beyond a rate. Reason is one CamelCase word; note has at most 1,024 bytes.
+// Event records an Event. It does not wait for the API server: the host queues the Event, counts similar
+// Events as one, and drops Events beyond a rate. Reason is one CamelCase word; note has at most 1,024
+// bytes.
 func (r Recorder) Event(regarding ObjectRef, eventType EventType, reason, note string) error {
 	ref := types.ObjectRef{
 		Namespace: regarding.Namespace, Name: regarding.Name, Uid: regarding.UID, ResourceVersion: regarding.ResourceVersion,

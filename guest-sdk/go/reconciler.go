@@ -17,13 +17,13 @@ type WorkKey struct {
 
 // Result says when to call again.
 type Result struct {
-	// RequeueAfter is the delay after which the host calls again with this key, up to 49 days. 0 means that no
-	// further call is needed.
+	// RequeueAfter is the delay after which the host calls again with this key, up to 49 days. 0 means that
+	// no further call is needed.
 	RequeueAfter time.Duration
 }
 
-// Reconciler makes the actual state match the state that the object named by a key asks for. Calls for one key
-// never overlap. After an error the host calls again with back-off; see [RetryAfter] and [Terminal].
+// Reconciler makes the actual state match the state that the object named by a key asks for. Calls for one
+// key never overlap. After an error the host calls again with back-off; see [RetryAfter] and [Terminal].
 type Reconciler interface {
 	Reconcile(WorkKey) (Result, error)
 }

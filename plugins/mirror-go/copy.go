@@ -7,7 +7,8 @@ import (
 	oarlock "oarlock.dev/sdk"
 )
 
-// mirroredFrom is the annotation of a copy: namespace/name of its source. mirror never changes an object without it.
+// mirroredFrom is the annotation of a copy: namespace/name of its source. mirror never changes an object
+// without it.
 const mirroredFrom = "oarlock.dev/mirrored-from"
 
 const managedBy = "app.kubernetes.io/managed-by"

@@ -7,8 +7,8 @@ type kind struct {
 	name, plural string
 	// content are the fields of a source that a copy has.
 	content []string
-	// sources is the name of the subscription to sources, and of their index by annotation; copies that of the copies,
-	// and of their index by source.
+	// sources is the name of the subscription to sources, and of their index by annotation; copies that of
+	// the copies, and of their index by source.
 	sources, copies string
 }
 

@@ -1,9 +1,10 @@
 // A plugin that keeps ConfigMaps and Secrets as copies in other namespaces.
 //
-// It copies an object with the annotation `oarlock.dev/mirror-to: "team-a,team-b"` (or `*`) into those namespaces, as
-// long as the object and its annotation exist. Every change of a source, a copy or a namespace leads to the same
-// comparison, with data from the cache: the copies that a source should have, and the copies that it has. So the plugin
-// keeps no state, and reaches the correct state after any number of missed events.
+// It copies an object with the annotation `oarlock.dev/mirror-to: "team-a,team-b"` (or `*`) into those
+// namespaces, as long as the object and its annotation exist. Every change of a source, a copy or a
+// namespace leads to the same comparison, with data from the cache: the copies that a source should have,
+// and the copies that it has. So the plugin keeps no state, and reaches the correct state after any number
+// of missed events.
 package main
 
 import (
@@ -13,11 +14,12 @@ import (
 	oarlock "oarlock.dev/sdk"
 )
 
-// resync is the interval at which a source is reconciled without an event: an object that prevented a copy may be gone.
+// resync is the interval at which a source is reconciled without an event: an object that prevented a copy
+// may be gone.
 const resync = 300 * time.Second
 
-// allSourcesAfter is the delay after which all sources are reconciled for Namespaces that are delivered as initial adds,
-// of which many follow each other.
+// allSourcesAfter is the delay after which all sources are reconciled for Namespaces that are delivered as
+// initial adds, of which many follow each other.
 const allSourcesAfter = time.Second
 
 // allSources is the only key of the work queue: it stands for all sources.
@@ -107,7 +109,8 @@ func copies(m mirrored) oarlock.Handler[any] {
 	return oarlock.HandlerFuncs[any]{
 		AddFunc: func(added oarlock.Added[any]) error { return changed(added.Object) },
 		UpdateFunc: func(updated oarlock.Updated[any]) error {
-			// A copy whose annotation a user changed belongs to another source now: both sources are reconciled.
+			// A copy whose annotation a user changed belongs to another source now: both sources are
+			// reconciled.
 			return errors.Join(changed(updated.Old), changed(updated.New))
 		},
 		DeleteFunc: func(deleted oarlock.Deleted[any]) error { return changed(deleted.Object) },

@@ -24,7 +24,8 @@ type namespace struct {
 	Deleted *string `pointer:"/metadata/deletionTimestamp"`
 }
 
-// reconcile makes the copies of one source match its annotation. A source that does not exist has no copies.
+// reconcile makes the copies of one source match its annotation. A source that does not exist has no
+// copies.
 func (m mirrored) reconcile(source oarlock.ObjectKey) error {
 	found, err := m.lister.Get(source)
 	if oarlock.IgnoreNotFound(err) != nil {
@@ -125,8 +126,8 @@ func (m mirrored) update(source oarlock.ObjectKey, object map[string]any, row oa
 		return oarlock.Terminal(err)
 	}
 	if there["type"] != object["type"] {
-		// The API server does not allow to change the type of a Secret. The notification of this delete reconciles the
-		// source again, which creates the copy.
+		// The API server does not allow to change the type of a Secret. The notification of this delete
+		// reconciles the source again, which creates the copy.
 		return m.delete(source, row.ObjectRef)
 	}
 	patch := difference(m.kind, there, object)
@@ -149,7 +150,8 @@ func (m mirrored) delete(source oarlock.ObjectKey, object oarlock.ObjectRef) err
 	return nil
 }
 
-// refuse logs, and records as an Event of the source, that an object of another owner has the name of the copy.
+// refuse logs, and records as an Event of the source, that an object of another owner has the name of the
+// copy.
 func (m mirrored) refuse(source oarlock.ObjectKey, regarding oarlock.ObjectRef, namespace string) {
 	slog.Warn("not overwritten", "kind", m.name, "source", source, "in", namespace)
 	err := m.recorder.Eventf(regarding, oarlock.Warning, "MirrorRefused",

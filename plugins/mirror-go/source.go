@@ -17,8 +17,8 @@ func parseSource(text string) (key oarlock.ObjectKey, ok bool) {
 	return oarlock.ObjectKey{Namespace: namespace, Name: name}, ok
 }
 
-// targets returns the existing namespaces that an annotation names, except the source's own. * does not include the
-// excluded ones.
+// targets returns the existing namespaces that an annotation names, except the source's own. * does not
+// include the excluded ones.
 func targets(annotation, own string, existing, excluded []string) []string {
 	var named []string
 	for name := range strings.SplitSeq(annotation, ",") {
@@ -35,8 +35,8 @@ func targets(annotation, own string, existing, excluded []string) []string {
 	return chosen
 }
 
-// annotationOf returns the annotation of a source; ok is false if the object is none: not annotated, being deleted, or
-// a copy.
+// annotationOf returns the annotation of a source; ok is false if the object is none: not annotated, being
+// deleted, or a copy.
 func annotationOf(object map[string]any) (annotation string, ok bool) {
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

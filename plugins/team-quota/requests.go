@@ -34,8 +34,8 @@ func (p pod) hasEnded() bool {
 	return p.Phase == "Succeeded" || p.Phase == "Failed"
 }
 
-// requests returns what the Pod requests, as the scheduler counts it: the containers and the sidecars, or the largest
-// init container together with the sidecars before it, and the overhead.
+// requests returns what the Pod requests, as the scheduler counts it: the containers and the sidecars, or
+// the largest init container together with the sidecars before it, and the overhead.
 func (p pod) requests() (amounts, error) {
 	var running, sidecars, starting amounts
 	for _, init := range p.InitContainers {

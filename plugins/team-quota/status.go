@@ -47,7 +47,8 @@ func (s status) condition() condition {
 	return condition{}
 }
 
-// statusOf returns the status of a budget for what is requested. The time of the condition changes only with its status.
+// statusOf returns the status of a budget for what is requested. The time of the condition changes only
+// with its status.
 func statusOf(b budget, pods int32, requested amounts, now time.Time) status {
 	next := condition{Type: withinBudget, ObservedGeneration: b.Generation}
 	allowed, err := parse(b.limits())

@@ -1,5 +1,5 @@
-// Package oarlocktest runs a plugin in a native test: it takes the host's place, with objects in memory and a clock
-// that stands still.
+// Package oarlocktest runs a plugin in a native test: it takes the host's place, with objects in memory and
+// a clock that stands still.
 //
 //	func TestIt(t *testing.T) {
 //		h := oarlocktest.New(t, setup, nil)
@@ -10,9 +10,9 @@
 //		…
 //	}
 //
-// It does what plugins notice most: matching, declared fields, the work queue, indices, preconditions. It has no
-// access control, no back-off (an error is returned to the test), no limits and no pages. The cases of `oarlock
-// plugin test` run the component on the real host.
+// It does what plugins notice most: matching, declared fields, the work queue, indices, preconditions. It
+// has no access control, no back-off (an error is returned to the test), no limits and no pages. The cases
+// of `oarlock plugin test` run the component on the real host.
 package oarlocktest
 
 import (
@@ -86,8 +86,9 @@ type Log struct {
 	Pairs          map[string]string
 }
 
-// New returns a host for a plugin with this setup function, and this configuration (what encoding/json makes of it;
-// nil for none). It takes the host's place until the test ends; tests with it cannot be parallel.
+// New returns a host for a plugin with this setup function, and this configuration (what encoding/json
+// makes of it; nil for none). It takes the host's place until the test ends; tests with it cannot be
+// parallel.
 func New(t testing.TB, setup func(*oarlock.Plugin) error, config any) *Host {
 	t.Helper()
 	if config == nil {
@@ -145,8 +146,8 @@ func (h *Host) Start() error {
 	return h.settle()
 }
 
-// Apply creates or replaces an object, delivers the change, and returns the errors of the calls. The object is what
-// encoding/json makes of it. It gets a uid and a resourceVersion.
+// Apply creates or replaces an object, delivers the change, and returns the errors of the calls. The object
+// is what encoding/json makes of it. It gets a uid and a resourceVersion.
 func (h *Host) Apply(target oarlock.GroupVersionResource, what any) error {
 	h.t.Helper()
 	made, err := objectFrom(what)
@@ -167,8 +168,8 @@ func (h *Host) Delete(target oarlock.GroupVersionResource, key oarlock.ObjectKey
 	return h.settle()
 }
 
-// Advance lets time pass: keys whose delay ends, and schedules with an interval, are reconciled. It returns the errors
-// of the calls.
+// Advance lets time pass: keys whose delay ends, and schedules with an interval, are reconciled. It returns
+// the errors of the calls.
 func (h *Host) Advance(duration time.Duration) error {
 	h.t.Helper()
 	before := h.now

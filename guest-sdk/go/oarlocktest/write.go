@@ -55,7 +55,8 @@ func (h clientOf) Delete(target types.GroupVersionResource, key types.ObjectKey,
 	return err
 }
 
-// write notes a write and makes it: change returns the object that the write makes of the one that is there.
+// write notes a write and makes it: change returns the object that the write makes of the one that is
+// there.
 func (h clientOf) write(verb string, target types.GroupVersionResource, key oarlock.ObjectKey, subresource string, body any, preconditions client.Preconditions, change func(object) (object, error)) (client.Written, error) {
 	resource := targetOf(target)
 	there := h.cluster.get(resource, key)
@@ -92,8 +93,8 @@ func (h clientOf) write(verb string, target types.GroupVersionResource, key oarl
 	return client.Written{Name: ref.Name, Uid: ref.Uid, ResourceVersion: ref.ResourceVersion}, nil
 }
 
-// limited returns the object that a write to a subresource makes: status and the rest do not touch each other, if the
-// object has a status.
+// limited returns the object that a write to a subresource makes: status and the rest do not touch each
+// other, if the object has a status.
 func limited(there, made object, subresource string) object {
 	from, base := made, there
 	switch {

@@ -8,7 +8,8 @@ import (
 	oarlock "oarlock.dev/sdk"
 )
 
-// Object is the whole object; only the fields that are asked for are read. With a struct in its place, such as
+// Object is the whole object; only the fields that are asked for are read. With a struct in its place, such
+// as
 //
 //	type Object struct {
 //		Created string `pointer:"/metadata/creationTimestamp"`

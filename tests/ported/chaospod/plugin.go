@@ -1,8 +1,10 @@
-// The reconciler of controller-runtime's examples/crd, as an Oarlock plugin: for each ChaosPod it creates a Pod, deletes
-// it after a while, and creates it again. controller.go is examples/crd/main.go, unchanged: its main is never called.
+// The reconciler of controller-runtime's examples/crd, as an Oarlock plugin: for each ChaosPod it creates a
+// Pod, deletes it after a while, and creates it again. controller.go is examples/crd/main.go, unchanged:
+// its main is never called.
 package main
 
-//go:generate go run oarlock.dev/controller-runtime/fetch sigs.k8s.io/controller-runtime examples/crd/main.go controller.go
+//go:generate -command fetch go run oarlock.dev/controller-runtime/fetch
+//go:generate fetch sigs.k8s.io/controller-runtime examples/crd/main.go controller.go
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,8 +1,10 @@
-// The reconciler of controller-runtime's examples/builtins, as an Oarlock plugin: it sets the label hello=world of
-// ReplicaSets. controller.go is that of controller-runtime, unchanged; this file replaces its main.go.
+// The reconciler of controller-runtime's examples/builtins, as an Oarlock plugin: it sets the label
+// hello=world of ReplicaSets. controller.go is that of controller-runtime, unchanged; this file replaces
+// its main.go.
 package main
 
-//go:generate go run oarlock.dev/controller-runtime/fetch sigs.k8s.io/controller-runtime examples/builtins/controller.go controller.go
+//go:generate -command fetch go run oarlock.dev/controller-runtime/fetch
+//go:generate fetch sigs.k8s.io/controller-runtime examples/builtins/controller.go controller.go
 
 import (
 	appsv1 "k8s.io/api/apps/v1"

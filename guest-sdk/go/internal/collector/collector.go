@@ -2,8 +2,8 @@
 //
 // The host passes strings by allocating in the guest. A collection that starts there traps ("cannot leave
 // component instance"), and by default any allocation may start one. So automatic collections are off, and
-// the SDK collects where no such allocation is in progress: before it calls the host, and at the end of each
-// call by the host.
+// the SDK collects where no such allocation is in progress: before it calls the host, and at the end of
+// each call by the host.
 package collector
 
 import (
@@ -40,7 +40,8 @@ func Received(bytes int) {
 	callsSince++
 }
 
-// BeforeCall collects garbage before a call of the host, if much may have been allocated since the last time.
+// BeforeCall collects garbage before a call of the host, if much may have been allocated since the last
+// time.
 func BeforeCall() {
 	if receivedSince >= received || callsSince >= calls {
 		Collect()

@@ -38,8 +38,8 @@ func CallForText[T any](function func(Guest) (T, error)) wit.Result[T, string] {
 	return wit.Ok[T, string](value)
 }
 
-// A panic is not recovered: Go writes it with its stack to standard error, which the host shows, and the host ends
-// the instance.
+// A panic is not recovered: Go writes it with its stack to standard error, which the host shows, and the
+// host ends the instance.
 func call[T any](function func(Guest) (T, error)) (value T, err error) {
 	defer collector.Collect()
 	if guest == nil {

@@ -1,5 +1,5 @@
-// Package host is the border between the SDK and what runs the plugin: the host's functions ([Imports]), and
-// the plugin's ([Guest]). Its types are those of the generated bindings.
+// Package host is the border between the SDK and what runs the plugin: the host's functions ([Imports]),
+// and the plugin's ([Guest]). Its types are those of the generated bindings.
 //
 // In a component, the imports are the host's. In a native test they are those of package oarlocktest.
 package host

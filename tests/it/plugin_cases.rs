@@ -86,6 +86,16 @@ fn the_cases_of_all_plugins_pass() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Controllers that were written for controller-runtime, by others.
+#[test]
+fn the_cases_of_ported_controllers_pass() -> anyhow::Result<()> {
+    for name in ["replicaset", "chaospod"] {
+        let folder = format!("tests/ported/{name}");
+        println!("{}", written(checkout(), &["plugin", "test", &folder, "--no-build"])?);
+    }
+    Ok(())
+}
+
 /// All languages do what the one in Rust does.
 #[test]
 fn the_cases_of_mirror_pass_in_all_languages() -> anyhow::Result<()> {

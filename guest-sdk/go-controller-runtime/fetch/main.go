@@ -1,14 +1,24 @@
 // Command fetch copies a file of a required module into the current folder, for go generate:
 //
 //	go run oarlock.dev/controller-runtime/fetch MODULE FILE NAME
+//
+// It leaves out the function main, and the imports that only main needs: with them, a component would have
+// the servers of controller-runtime's own manager.
 package main
 
 import (
+	"bytes"
 	"errors"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
 	"log"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -36,5 +46,59 @@ func fetch(module, file, name string) error {
 	if err != nil {
 		return err
 	}
+	if text, err = withoutMain(text); err != nil {
+		return err
+	}
 	return os.WriteFile(name, text, 0o644)
+}
+
+// withoutMain returns a source without the function main and what only main imports.
+func withoutMain(text []byte) ([]byte, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, "", text, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	var main ast.Decl
+	file.Decls = slices.DeleteFunc(file.Decls, func(decl ast.Decl) bool {
+		function, ok := decl.(*ast.FuncDecl)
+		isMain := ok && function.Recv == nil && function.Name.Name == "main"
+		if isMain {
+			main = decl
+		}
+		return isMain
+	})
+	if main == nil {
+		return text, nil
+	}
+	file.Comments = slices.DeleteFunc(file.Comments, func(comment *ast.CommentGroup) bool {
+		return comment.Pos() >= main.Pos() && comment.End() <= main.End()
+	})
+	used := map[string]bool{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if selector, ok := node.(*ast.SelectorExpr); ok {
+			if name, ok := selector.X.(*ast.Ident); ok {
+				used[name.Name] = true
+			}
+		}
+		return true
+	})
+	for _, decl := range file.Decls {
+		if imports, ok := decl.(*ast.GenDecl); ok && imports.Tok == token.IMPORT {
+			imports.Specs = slices.DeleteFunc(imports.Specs, func(spec ast.Spec) bool {
+				return !used[nameOf(spec.(*ast.ImportSpec))]
+			})
+		}
+	}
+	var made bytes.Buffer
+	err = format.Node(&made, files, file)
+	return made.Bytes(), err
+}
+
+// nameOf returns the name of an imported package.
+func nameOf(spec *ast.ImportSpec) string {
+	if spec.Name != nil {
+		return spec.Name.Name
+	}
+	return path.Base(strings.Trim(spec.Path.Value, `"`))
 }

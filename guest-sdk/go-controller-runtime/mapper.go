@@ -2,8 +2,10 @@ package oarlockctrl
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	oarlock "oarlock.dev/sdk"
@@ -11,10 +13,17 @@ import (
 
 // mapper maps kinds to resources without discovery: by the usual plural names, and by the options.
 type mapper struct {
-	*meta.DefaultRESTMapper
+	scheme        *runtime.Scheme
 	resources     map[schema.GroupVersionKind]oarlock.GroupVersionResource
 	clusterScoped []schema.GroupKind
+
+	mutex sync.Mutex
+	// made has the first types of the scheme, so many of them.
+	made  *meta.DefaultRESTMapper
+	types int
 }
+
+var _ meta.RESTMapper = &mapper{}
 
 // builtIn are the cluster-scoped kinds of Kubernetes, by group.
 var builtIn = map[string][]string{
@@ -33,11 +42,19 @@ var builtIn = map[string][]string{
 }
 
 func newMapper(options Options) *mapper {
-	m := &mapper{
-		DefaultRESTMapper: meta.NewDefaultRESTMapper(options.Scheme.PrioritizedVersionsAllGroups()),
-		resources:         options.Resources, clusterScoped: options.ClusterScoped,
+	return &mapper{scheme: options.Scheme, resources: options.Resources, clusterScoped: options.ClusterScoped}
+}
+
+// current returns a mapper of all types that the scheme has now: setup may add some.
+func (m *mapper) current() *meta.DefaultRESTMapper {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	known := m.scheme.AllKnownTypes()
+	if m.made != nil && m.types == len(known) {
+		return m.made
 	}
-	for kind := range options.Scheme.AllKnownTypes() {
+	m.made, m.types = meta.NewDefaultRESTMapper(m.scheme.PrioritizedVersionsAllGroups()), len(known)
+	for kind := range known {
 		scope := meta.RESTScopeNamespace
 		if m.isClusterScoped(kind.GroupKind()) {
 			scope = meta.RESTScopeRoot
@@ -45,9 +62,44 @@ func newMapper(options Options) *mapper {
 		target := m.resource(kind)
 		plural := schema.GroupVersionResource{Group: target.Group, Version: target.Version, Resource: target.Plural}
 		_, singular := meta.UnsafeGuessKindToResource(kind)
-		m.AddSpecific(kind, plural, singular, scope)
+		m.made.AddSpecific(kind, plural, singular, scope)
 	}
-	return m
+	return m.made
+}
+
+// KindFor returns the kind of a resource.
+func (m *mapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return m.current().KindFor(resource)
+}
+
+// KindsFor returns the kinds of a resource.
+func (m *mapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return m.current().KindsFor(resource)
+}
+
+// ResourceFor returns the whole name of a resource.
+func (m *mapper) ResourceFor(part schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return m.current().ResourceFor(part)
+}
+
+// ResourcesFor returns the whole names of resources.
+func (m *mapper) ResourcesFor(part schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return m.current().ResourcesFor(part)
+}
+
+// RESTMapping returns the resource of a kind.
+func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return m.current().RESTMapping(kind, versions...)
+}
+
+// RESTMappings returns the resources of a kind.
+func (m *mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return m.current().RESTMappings(kind, versions...)
+}
+
+// ResourceSingularizer returns the singular name of a resource.
+func (m *mapper) ResourceSingularizer(resource string) (string, error) {
+	return m.current().ResourceSingularizer(resource)
 }
 
 func (m *mapper) resource(kind schema.GroupVersionKind) oarlock.GroupVersionResource {

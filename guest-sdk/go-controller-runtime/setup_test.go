@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +45,12 @@ func must(t *testing.T, err error) {
 // that name one.
 func started(t *testing.T, reconcileOne func(context.Context, client.Client, reconcile.Request) (reconcile.Result, error)) *oarlocktest.Host {
 	t.Helper()
-	host := oarlocktest.New(t, oarlockctrl.Setup(oarlockctrl.Options{Name: "test", Version: "0.1.0"}, func(mgr manager.Manager) error {
+	options := oarlockctrl.Options{Name: "test", Version: "0.1.0", Scheme: runtime.NewScheme()}
+	host := oarlocktest.New(t, oarlockctrl.Setup(options, func(mgr manager.Manager) error {
+		// Types may come later than the manager.
+		if err := scheme.AddToScheme(mgr.GetScheme()); err != nil {
+			return err
+		}
 		err := mgr.GetFieldIndexer().IndexField(context.Background(), &appsv1.ReplicaSet{}, "owner", func(obj client.Object) []string {
 			if owner := metav1.GetControllerOf(obj); owner != nil {
 				return []string{owner.Name}

@@ -91,7 +91,7 @@ fn the_cases_of_all_plugins_pass() -> anyhow::Result<()> {
 fn the_cases_of_ported_controllers_pass() -> anyhow::Result<()> {
     for name in ["replicaset", "chaospod"] {
         let folder = format!("tests/ported/{name}");
-        println!("{}", written(checkout(), &["plugin", "test", &folder, "--no-build"])?);
+        println!("{}", written(checkout(), &["plugin", "test", folder.as_str(), "--no-build"])?);
     }
     Ok(())
 }

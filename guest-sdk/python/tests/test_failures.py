@@ -59,6 +59,11 @@ def test_logging_of_the_standard_library_goes_to_the_host() -> None:
     ]
 
 
+def test_the_folders_of_a_component_are_not_shown() -> None:
+    assert log.without_folders('  File "/0/plugin.py", line 3, in f') == '  File "plugin.py", line 3, in f'
+    assert log.without_folders('  File "/home/plugin.py", line 3') == '  File "/home/plugin.py", line 3'
+
+
 def test_only_levels_that_the_host_writes_are_formatted() -> None:
     class Quiet(FakeHost):
         def log_enabled(self, level: str) -> bool:

@@ -1,4 +1,4 @@
-//! The Python SDK, and the plugins and templates on it: mypy, ruff and their unit tests, without Wasm.
+//! The Python SDK, and what is written with it: mypy, ruff and their unit tests, without Wasm.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,11 @@ use oarlock_guest_build::Language;
 use oarlock_guest_build::new::{Kind, NewPlugin};
 
 use crate::toolchain::command;
-use crate::toolchain::python::Tools;
+use crate::toolchain::python::{self, Tools};
 use crate::{checkout, progress};
+
+/// kopf, whose examples the package of its decorators runs.
+const KOPF: &str = "kopf==1.45.2";
 
 /// The plugins on the SDK.
 const PLUGINS: [&str; 2] = ["mirror-python", "rollout-restart"];
@@ -19,6 +22,8 @@ const PLUGINS: [&str; 2] = ["mirror-python", "rollout-restart"];
 pub(crate) fn check() -> Result<()> {
     let check = Check::new()?;
     progress::step("checking guest-sdk/python", || check.project(&check.sdk))?;
+    let kopf = checkout::guest_sdk().join("python-kopf");
+    progress::step("checking guest-sdk/python-kopf", || check.project(&kopf))?;
     for kind in [Kind::Handler, Kind::Reconciler] {
         let plugin = NewPlugin {
             name: "web-watcher".parse()?,
@@ -43,6 +48,7 @@ struct Check {
     sdk: PathBuf,
     stubs: PathBuf,
     work: PathBuf,
+    kopf_examples: PathBuf,
 }
 
 // === impl Check ===
@@ -65,7 +71,8 @@ impl Check {
             .arg(checkout::wit())
             .args(["--world", "plugin", "bindings"]);
         command::run(bindings.arg(&stubs))?;
-        Ok(Self { tools, sdk, stubs, work })
+        let kopf_examples = python::source(KOPF)?.join("examples");
+        Ok(Self { tools, sdk, stubs, work, kopf_examples })
     }
 
     /// Checks the project in a folder, which has a `pyproject.toml`.
@@ -82,7 +89,7 @@ impl Check {
         let found = std::env::join_paths([&sources, &self.stubs])?;
         run(mypy.env("MYPYPATH", found).arg("--cache-dir").arg(self.work.join("mypy")))?;
         let mut pytest = self.tools.module("pytest", &sources)?;
-        pytest.env("PYTHONDONTWRITEBYTECODE", "1");
+        pytest.env("PYTHONDONTWRITEBYTECODE", "1").env("KOPF_EXAMPLES", &self.kopf_examples);
         run(pytest.args(["--quiet", "-p", "no:cacheprovider"]))
     }
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
 from types import TracebackType
@@ -29,9 +28,6 @@ class CallFailure(NamedTuple):
     message: str
     after_ms: int | None = None
 
-
-#: The folders of a component's modules are numbered.
-_FOLDER = re.compile(r'File "/\d+/')
 
 #: Errors that a repeated call would meet again.
 _LASTING = (Invalid, LimitExceeded, NoHost, NotDeclared)
@@ -60,7 +56,7 @@ def traceback_of(error: BaseException) -> str:
     while own is not None and own.tb_next is not None and _is_of_the_sdk(own):
         own = own.tb_next
     text = "".join(traceback.format_exception(type(error), error, own))
-    return _FOLDER.sub('File "', text).strip()
+    return log.without_folders(text).strip()
 
 
 def last_line(error: BaseException) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ _LEVELS: tuple[tuple[int, Level], ...] = (
     (logging.INFO, "info"),
     (logging.DEBUG, "debug"),
 )
+_FOLDER = re.compile(r'File "/\d+/')
 _OWN_NAMES = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
@@ -66,9 +68,14 @@ class HostHandler(logging.Handler):
             pairs: dict[str, Any] = {k: v for k, v in vars(record).items() if k not in _OWN_NAMES}
             if record.name != "root":
                 pairs["logger"] = record.name
-            _write(_level_of(record.levelno), self.format(record), pairs)
+            _write(_level_of(record.levelno), without_folders(self.format(record)), pairs)
         except Exception:
             self.handleError(record)
+
+
+def without_folders(text: str) -> str:
+    """Return a traceback without the folders of a component's modules, which are numbers."""
+    return _FOLDER.sub('File "', text)
 
 
 _handler = HostHandler()

@@ -84,8 +84,8 @@ fn importable(project: &Project, packages: &Packages, folder: &Path) -> Result<P
     if let Some(installed) = packages.imports() {
         copy(installed, &imports)?;
     }
-    if packages.has_sdk() {
-        copy(&project.sdk.join("python/src"), &imports)?;
+    for sdk in packages.sdks() {
+        copy(&project.sdk.join(sdk), &imports)?;
     }
     give_to_editors(project, &imports, "packages")?;
     Ok(imports)

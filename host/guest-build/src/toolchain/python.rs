@@ -20,7 +20,7 @@ use crate::progress;
 pub struct Packages {
     tools: Tools,
     imports: Option<PathBuf>,
-    has_sdk: bool,
+    sdks: Vec<&'static str>,
 }
 
 /// Installed packages that run on this machine.
@@ -36,10 +36,10 @@ impl Packages {
     pub fn install(requirements: &Path) -> Result<Self> {
         let text = fs::read_to_string(requirements)
             .with_context(|| format!("cannot read {}", requirements.display()))?;
-        let Requirements { tools, imports, has_sdk } = Requirements::parse(&text)?;
+        let Requirements { tools, imports, sdks } = Requirements::parse(&text)?;
         let tools = Tools::install(&tools)?;
         let imports = if imports.is_empty() { None } else { Some(install_imports(&imports)?) };
-        Ok(Self { tools, imports, has_sdk })
+        Ok(Self { tools, imports, sdks })
     }
 
     /// Returns the packages that run on this machine.
@@ -54,10 +54,10 @@ impl Packages {
         self.imports.as_deref()
     }
 
-    /// Returns whether the component imports the SDK of this version, which is not installed.
+    /// Returns the folders among the SDKs that the component imports from, which are not installed.
     #[must_use]
-    pub fn has_sdk(&self) -> bool {
-        self.has_sdk
+    pub fn sdks(&self) -> &[&'static str] {
+        &self.sdks
     }
 }
 
@@ -131,6 +131,29 @@ pub fn install(packages: &[&Path], folder: &Path) -> Result<()> {
     // As a variable: a pip that does not know it ignores it.
     pip.env("PIP_ROOT_USER_ACTION", "ignore").arg("--target").arg(folder).args(packages);
     command::run(&mut pip)
+}
+
+/// Returns the unpacked source distribution of a package, given as `NAME==VERSION`.
+pub fn source(package: &str) -> Result<PathBuf> {
+    let unpacked = cache::entry(&package.replace("==", "-source-"), |folder| {
+        progress::step(&format!("downloading {package}"), || {
+            let mut pip = Command::new(find()?);
+            pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary=:all:"]);
+            command::run(pip.args(["--disable-pip-version-check", "--dest"]).arg(folder).arg(package))?;
+            let archive = only_entry(folder)?;
+            command::run(Command::new(find()?).args(["-m", "tarfile", "-e"]).arg(&archive).arg(folder))?;
+            fs::remove_file(&archive).with_context(|| format!("cannot remove {}", archive.display()))
+        })
+    })?;
+    only_entry(&unpacked)
+}
+
+fn only_entry(folder: &Path) -> Result<PathBuf> {
+    let mut entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    match (entries.next(), entries.next()) {
+        (Some(entry), None) => Ok(entry?.path()),
+        _ => bail!("{} does not have one file", folder.display()),
+    }
 }
 
 /// Returns the name in the cache of the packages of a `requirements.txt`.

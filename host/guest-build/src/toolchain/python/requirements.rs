@@ -5,9 +5,11 @@ use anyhow::{Result, bail, ensure};
 /// The package that builds components.
 const BUILDER: &str = "componentize-py";
 
-/// The SDK, of which this binary has one version.
-const SDK: &str = "oarlock-sdk";
-const SDK_VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The packages of which this binary has one version, with the folders of their modules among the SDKs. The
+/// second imports the first.
+const OWN: [(&str, &[&str]); 2] =
+    [("oarlock-sdk", &["python/src"]), ("oarlock-kopf", &["python/src", "python-kopf/src"])];
+const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Options of pip about where packages are; they hold for both lists.
 const INDEX_OPTIONS: [&str; 6] =
@@ -20,8 +22,8 @@ pub(crate) struct Requirements {
     pub(crate) tools: String,
     /// Packages that the component imports; empty if there are none.
     pub(crate) imports: String,
-    /// Whether the component imports the SDK of this version.
-    pub(crate) has_sdk: bool,
+    /// The folders of the packages among the SDKs that the component imports.
+    pub(crate) sdks: Vec<&'static str>,
 }
 
 // === impl Requirements ===
@@ -30,7 +32,7 @@ impl Requirements {
     /// Parses the text of a `requirements.txt`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let (mut tools, mut imports) = (vec![], vec![]);
-        let (mut options, mut has_sdk) = (vec![], false);
+        let (mut options, mut sdks) = (vec![], vec![]);
         let text = text.replace("\r\n", "\n").replace("\\\n", " ");
         for line in text.lines() {
             let line = line.split_once(" #").map_or(line, |(line, _)| line).trim();
@@ -47,9 +49,10 @@ impl Requirements {
                 continue;
             }
             let (name, version) = name_and_version(line);
-            match name.as_str() {
-                BUILDER => tools.push(line),
-                SDK if version.is_empty() || version == format!("=={SDK_VERSION}") => has_sdk = true,
+            let is_own_version = version.is_empty() || version == format!("=={OWN_VERSION}");
+            match OWN.iter().find(|(own, _)| *own == name) {
+                _ if name == BUILDER => tools.push(line),
+                Some((_, folders)) if is_own_version => sdks.extend(*folders),
                 _ => imports.push(line),
             }
         }
@@ -63,7 +66,7 @@ impl Requirements {
                 [options.clone(), packages].concat().join("\n") + "\n"
             }
         };
-        Ok(Self { tools: file(tools), imports: file(imports), has_sdk })
+        Ok(Self { tools: file(tools), imports: file(imports), sdks })
     }
 }
 
@@ -88,17 +91,18 @@ mod tests {
         let index = "--index-url https://pypi.example\n";
         assert_eq!(parsed.tools, format!("{index}componentize_py==0.25.1\n"));
         assert_eq!(parsed.imports, format!("{index}idna>=3    --hash=sha256:00\npackaging\n"));
-        assert!(parsed.has_sdk);
+        assert_eq!(parsed.sdks, ["python/src"]);
     }
 
     #[test]
     fn another_version_of_the_sdk_comes_from_the_index() {
         let parse = |sdk: &str| Requirements::parse(&format!("componentize-py\n{sdk}\n")).unwrap();
-        for own in ["oarlock-sdk", "Oarlock.SDK", &format!("oarlock-sdk == {SDK_VERSION}")] {
-            assert_eq!((parse(own).has_sdk, parse(own).imports.as_str()), (true, ""), "{own}");
+        for own in ["oarlock-sdk", "Oarlock.SDK", &format!("oarlock-sdk == {OWN_VERSION}")] {
+            assert_eq!((parse(own).sdks.len(), parse(own).imports.as_str()), (1, ""), "{own}");
         }
         let other = parse("oarlock-sdk==99.0");
-        assert_eq!((other.has_sdk, other.imports.as_str()), (false, "oarlock-sdk==99.0\n"));
+        assert_eq!((other.sdks.len(), other.imports.as_str()), (0, "oarlock-sdk==99.0\n"));
+        assert_eq!(parse("oarlock-kopf").sdks, ["python/src", "python-kopf/src"]);
     }
 
     #[test]

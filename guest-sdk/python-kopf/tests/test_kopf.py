@@ -1,0 +1,135 @@
+"""What the examples do not show."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from oarlock.testing import FakeHost
+
+import kopf
+from kopf import registry
+from kopf.structs import diff
+
+PODS = {"apiVersion": "v1", "kind": "Pod"}
+
+
+@pytest.fixture(autouse=True)
+def _no_handlers() -> Iterator[None]:
+    registry.handlers.clear()
+    yield
+    registry.handlers.clear()
+
+
+def pod(**parts: Any) -> dict[str, Any]:
+    return {
+        **PODS,
+        "metadata": {"namespace": "a", "name": "web", "uid": "u", "labels": {"app": "x"}},
+        **parts,
+    }
+
+
+@pytest.mark.parametrize("name", ["on.validate", "on.mutate", "on.cleanup", "on.login", "daemon"])
+def test_what_does_not_work_says_so(name: str) -> None:
+    def use() -> None:
+        part: Any = kopf
+        for step in name.split("."):
+            part = getattr(part, step)
+        part("pods")
+
+    with pytest.raises(NotImplementedError, match=f"kopf.{name} does not work in an Oarlock plugin: "):
+        use()
+
+
+def test_a_resource_that_is_not_built_in_must_be_named() -> None:
+    @kopf.on.create("widgets")
+    def create(**_: Any) -> None: ...
+
+    with pytest.raises(ValueError, match=r'resources=\{"widgets": "GROUP/VERSION/PLURAL"\}'):
+        kopf.plugin("test", "1.0")
+
+
+def test_filters_select_objects_and_changes() -> None:
+    called: list[str] = []
+
+    def note(name: str, decorator: Any) -> None:
+        decorator(lambda **_: called.append(name))
+
+    on = kopf.on.create
+    note("label", on("pods", labels={"app": "x"}, id="1"))
+    note("present", on("v1", "pods", labels={"app": kopf.PRESENT}, id="2"))
+    note("absent", on("pods", annotations={"none": kopf.ABSENT}, id="3"))
+    note("other", on("pods", labels={"app": "y"}, id="4"))
+    note("callback", on("pods", labels={"app": lambda value, spec, **_: value == "x" and spec}, id="5"))
+    note("when", on("pods", when=lambda name, **_: name == "db", id="6"))
+    note("field", on("pods", field="spec.n", value=1, id="7"))
+    note("no field", on("pods", field="spec.m", id="8"))
+    note("changed", kopf.on.update("pods", field="spec.n", old=1, new=2, id="9"))
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod(spec={"n": 1}))
+        host.run()
+        assert called == ["label", "present", "absent", "callback", "field"]
+        called.clear()
+        before = host.object("v1/pods", "a", "web")
+        assert before is not None
+        host.apply("v1/pods", {**before, "spec": {"n": 2}})
+        host.run()
+        assert called == ["changed"]
+
+
+def test_a_patch_changes_the_object_after_the_handlers() -> None:
+    @kopf.on.create("pods")
+    def create(patch: kopf.Patch, meta: kopf.Meta, **_: Any) -> None:
+        patch.metadata.labels["seen"] = meta.name
+        patch.spec["n"] = 2
+        patch.status["ready"] = True
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod(spec={"n": 1}))
+        host.run()
+        after = host.object("v1/pods", "a", "web")
+        assert after is not None
+        assert (after["metadata"]["labels"], after["spec"]) == ({"app": "x", "seen": "web"}, {"n": 2})
+        assert after["status"] == {"ready": True}
+
+
+def test_a_handler_that_waits_fails_with_what_to_do() -> None:
+    import asyncio
+
+    @kopf.on.create("pods")
+    async def create(**_: Any) -> None:
+        await asyncio.sleep(0)
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod())
+        host.run()
+        [error] = [line.message for line in host.logs if line.level == "error"]
+        assert "raise kopf.TemporaryError with a delay, or use a timer" in error
+
+
+def test_children_are_adopted() -> None:
+    child: dict[str, Any] = {"kind": "ConfigMap"}
+
+    @kopf.on.create("pods")
+    def create(**_: Any) -> None:
+        kopf.adopt(child)
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod())
+        host.run()
+    metadata = child["metadata"]
+    assert (metadata["generateName"], metadata["namespace"], metadata["labels"]) == (
+        "web-",
+        "a",
+        {"app": "x"},
+    )
+    [owner] = metadata["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("Pod", "u", True)
+
+
+def test_a_diff_names_each_changed_field() -> None:
+    old, new = {"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 5, "e": 6}, "d": 3}
+    assert diff(old, new) == (
+        ("change", ("a", "b"), 1, 5),
+        ("remove", ("a", "c"), 2, None),
+        ("add", ("a", "e"), None, 6),
+    )

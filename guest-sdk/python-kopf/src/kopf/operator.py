@@ -353,7 +353,10 @@ class Operator:
         The status comes first: the rest says that the change was handled.
         """
         status = {"status": patch["status"]} if patch.get("status") else {}
-        rest = {name: value for name, value in patch.items() if name != "status" and value}
+        rest = {name: value for name, value in patch.items() if name not in ("metadata", "status") and value}
+        # An empty list of finalizers is a change; empty labels and annotations are none.
+        metadata = {name: it for name, it in patch.get("metadata", {}).items() if it or name == "finalizers"}
+        rest |= {"metadata": metadata} if metadata else {}
         unchanged: Mapping[str, Any] | None = body
         written = None
         if status:

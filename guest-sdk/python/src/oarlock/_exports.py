@@ -7,9 +7,8 @@ componentize-py imports the module when it builds the component, makes one `Meta
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from componentize_py_types import Err
 from wit_world import exports
@@ -19,7 +18,7 @@ from wit_world.imports.types import Failure_Retry, Failure_RetryAfter, Failure_T
 from . import _host
 from ._describe import describe
 from ._failures import CallFailure, failure_of, keep_sources, last_line, traceback_of
-from ._wit import WitHost, ref_of
+from ._wit import WitHost
 from .event import Added, Deleted, Synced, Updated, begin
 from .log import connect_logging
 from .names import WorkKey
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
     from wit_world.imports import work_queue
 
     from .plugin import Plugin
+
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
 
 # The modules of a world that has these exports. An instance has no files to import them from.
 HAS_HANDLER = hasattr(exports, "Handler")
@@ -61,15 +63,14 @@ class _Instance:
         # The state of the build would be that of every instance.
         random.seed()
 
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Make a call, and return an exception of it as a failure."""
+    def call(self, handle: Callable[[Plugin, _Argument], _Result], argument: _Argument) -> _Result:
+        """Make a call, and raise an exception of it as a failure."""
         try:
             if not self.has_started:
                 self.connect()
                 self.plugin.start()
                 self.has_started = True
-            yield
+            return handle(self.plugin, argument)
         except Exception as error:
             raise Err(_failure(failure_of(error))) from error
         finally:
@@ -98,42 +99,16 @@ class _Handler:
         self.instance = instance
 
     def on_add(self, event: handler.Added) -> None:
-        with self.instance.call():
-            watch = self.instance.plugin.watches[event.subscription]
-            ref = ref_of(event.object)
-            added: Added[Any] = Added(watch.name, ref, watch.shape, event.fields, event.is_in_initial_list)
-            begin(added)
-            watch.call("on_add", added)
+        self.instance.call(_on_add, event)
 
     def on_update(self, event: handler.Updated) -> None:
-        with self.instance.call():
-            watch = self.instance.plugin.watches[event.subscription]
-            updated: Updated[Any] = Updated(
-                watch.name,
-                ref_of(event.object),
-                watch.shape,
-                event.fields,
-                event.old_fields,
-                event.old_resource_version,
-                event.old_uid,
-            )
-            begin(updated)
-            watch.call("on_update", updated)
+        self.instance.call(_on_update, event)
 
     def on_delete(self, event: handler.Deleted) -> None:
-        with self.instance.call():
-            watch = self.instance.plugin.watches[event.subscription]
-            ref = ref_of(event.object)
-            deleted: Deleted[Any] = Deleted(
-                watch.name, ref, watch.shape, event.fields, event.final_state_unknown
-            )
-            begin(deleted)
-            watch.call("on_delete", deleted)
+        self.instance.call(_on_delete, event)
 
     def on_synced(self, event: handler.Synced) -> None:
-        with self.instance.call():
-            watch = self.instance.plugin.watches[event.subscription]
-            watch.call("on_synced", Synced(watch.name, event.remaining))
+        self.instance.call(_on_synced, event)
 
 
 class _Reconciler:
@@ -141,12 +116,48 @@ class _Reconciler:
         self.instance = instance
 
     def reconcile(self, key: work_queue.WorkKey) -> reconciler.Outcome:
-        with self.instance.call():
-            requeue = self.instance.plugin.run_reconcile(
-                WorkKey(key.kind, key.object.namespace, key.object.name)
-            )
-            return Outcome_Done() if requeue is None else Outcome_RequeueAfter(requeue.after_ms)
-        raise AssertionError
+        return self.instance.call(_reconcile, key)
+
+
+def _on_add(plugin: Plugin, event: handler.Added) -> None:
+    watch = plugin.watches[event.subscription]
+    initial = event.is_in_initial_list
+    added: Added[Any] = Added(watch.name, event.object, watch.shape, event.fields, initial)
+    begin(added)
+    watch.call("on_add", added)
+
+
+def _on_update(plugin: Plugin, event: handler.Updated) -> None:
+    watch = plugin.watches[event.subscription]
+    updated: Updated[Any] = Updated(
+        watch.name,
+        event.object,
+        watch.shape,
+        event.fields,
+        event.old_fields,
+        event.old_resource_version,
+        event.old_uid,
+    )
+    begin(updated)
+    watch.call("on_update", updated)
+
+
+def _on_delete(plugin: Plugin, event: handler.Deleted) -> None:
+    watch = plugin.watches[event.subscription]
+    unknown = event.final_state_unknown
+    deleted: Deleted[Any] = Deleted(watch.name, event.object, watch.shape, event.fields, unknown)
+    begin(deleted)
+    watch.call("on_delete", deleted)
+
+
+def _on_synced(plugin: Plugin, event: handler.Synced) -> None:
+    watch = plugin.watches[event.subscription]
+    watch.call("on_synced", Synced(watch.name, event.remaining))
+
+
+def _reconcile(plugin: Plugin, key: work_queue.WorkKey) -> reconciler.Outcome:
+    requeue = plugin.run_reconcile(WorkKey(key.kind, key.object.namespace, key.object.name))
+    return Outcome_Done() if requeue is None else Outcome_RequeueAfter(requeue.after_ms)
 
 
 def _failure(failure: CallFailure) -> Failure_Retry | Failure_RetryAfter | Failure_Terminal:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 from . import _host
 from .errors import OarlockError
 from .lazy import LazyObject
-from .names import ObjectRef
+from .names import Versioned
 from .pointers import F, Shape, parsed
 
 _T = TypeVar("_T")
@@ -94,7 +94,7 @@ class Event(State[F]):
     def __init__(
         self,
         subscription: str,
-        ref: ObjectRef,
+        ref: Versioned,
         shape: Shape | None,
         texts: Sequence[str | None],
         is_old: bool,
@@ -102,7 +102,10 @@ class Event(State[F]):
         super().__init__(None, shape, texts, is_old)
         #: The name of the watch.
         self.subscription = subscription
-        self.namespace, self.name, self.uid, self.resource_version = ref
+        self.namespace = ref.namespace
+        self.name = ref.name
+        self.uid = ref.uid
+        self.resource_version = ref.resource_version
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.subscription!r}, {self.namespace!r}, {self.name!r})"
@@ -116,7 +119,7 @@ class Added(Event[F]):
     def __init__(
         self,
         subscription: str,
-        ref: ObjectRef,
+        ref: Versioned,
         shape: Shape | None,
         texts: Sequence[str | None],
         is_in_initial_list: bool,
@@ -134,7 +137,7 @@ class Updated(Event[F]):
     def __init__(
         self,
         subscription: str,
-        ref: ObjectRef,
+        ref: Versioned,
         shape: Shape | None,
         texts: Sequence[str | None],
         old_texts: Sequence[str | None],
@@ -162,7 +165,7 @@ class Deleted(Event[F]):
     def __init__(
         self,
         subscription: str,
-        ref: ObjectRef,
+        ref: Versioned,
         shape: Shape | None,
         texts: Sequence[str | None],
         final_state_unknown: bool,

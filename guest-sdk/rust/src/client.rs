@@ -228,6 +228,13 @@ impl Client {
         client::apply(target, &object.place(), subresource, &object.text()?, *force, preconditions)
     }
 
+    /// Applies the text of an object.
+    #[cfg(feature = "kube-rs")]
+    pub(crate) fn apply_text(&self, key: &ObjectKey, text: &str) -> Result<Written, Error> {
+        let Self { target, subresource, preconditions, force, .. } = self;
+        client::apply(target, key, subresource, text, *force, preconditions)
+    }
+
     /// Replaces an object by a changed copy of what [`get`](Self::get) or [`list`](Self::list) returned to
     /// this instance. What the type does not contain is removed, so the safe way is to
     /// change a [`Value`], as [`Dynamic`].

@@ -24,6 +24,47 @@ macro_rules! export_plugin {
     };
 }
 
+/// Exports a controller in the shape of kube-rs from a component, as a plugin type of this name:
+/// `export_controller!(Greetings, controller());`. See [`crate::kube`].
+#[cfg(feature = "kube-rs")]
+#[macro_export]
+macro_rules! export_controller {
+    ($name:ident, $controller:expr) => {
+        $crate::__controller!($name, $controller);
+        $crate::export_reconciler!($name);
+    };
+}
+
+#[doc(hidden)]
+#[cfg(feature = "kube-rs")]
+#[macro_export]
+macro_rules! __controller {
+    ($name:ident, $controller:expr) => {
+        struct $name(::std::boxed::Box<dyn $crate::kube::Run>);
+
+        impl $crate::Plugin for $name {
+            fn describe() -> ::std::result::Result<$crate::Description, ::std::string::String> {
+                let controller = $controller;
+                let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+                ::std::result::Result::Ok($crate::kube::Run::describe(&controller, name, version))
+            }
+
+            fn start() -> ::std::result::Result<Self, $crate::Failure> {
+                ::std::result::Result::Ok(Self(::std::boxed::Box::new($controller)))
+            }
+        }
+
+        impl $crate::Reconciler for $name {
+            fn reconcile(
+                &mut self,
+                key: &$crate::WorkKey,
+            ) -> ::std::result::Result<$crate::Outcome, $crate::Failure> {
+                self.0.reconcile(&key.object)
+            }
+        }
+    };
+}
+
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use oarlock_sdk_bindings::oarlock::plugin::types::RetryInfo;
+pub(crate) use oarlock_sdk_bindings::oarlock::plugin::types::RetryInfo;
 pub use oarlock_sdk_bindings::oarlock::plugin::types::{Error, Failure};
 
 /// Returns the failure that has the call repeated after a while, at most an hour.

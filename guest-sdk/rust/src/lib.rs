@@ -58,6 +58,8 @@ mod export;
 mod failure;
 pub mod fields;
 mod imports;
+#[cfg(feature = "kube-rs")]
+pub mod kube;
 mod lister;
 pub mod log;
 pub mod metrics;

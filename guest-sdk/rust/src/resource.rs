@@ -48,6 +48,23 @@ pub trait Resource {
     /// Returns the namespace and name of the object.
     fn key(&self) -> ObjectKey;
 
+    /// Returns the uid; `None` for an object that the API server does not have yet.
+    fn uid(&self) -> Option<&str>;
+
+    /// Returns the reference that makes this object the controller owner of another one; `None` for an object
+    /// that the API server does not have yet.
+    #[must_use]
+    fn controller_reference(&self) -> Option<OwnerReference> {
+        Some(OwnerReference {
+            api_version: api_version::<Self>(),
+            kind: Self::KIND.to_owned(),
+            name: self.key().name,
+            uid: self.uid()?.to_owned(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        })
+    }
+
     /// Returns the name of the resource.
     #[must_use]
     fn gvr() -> GroupVersionResource
@@ -66,14 +83,7 @@ pub trait Resource {
     where
         Self: Serialize + Sized,
     {
-        let text = serde_json::to_string(self)?;
-        let api_version = if Self::GROUP.is_empty() {
-            Self::VERSION.to_owned()
-        } else {
-            format!("{}/{}", Self::GROUP, Self::VERSION)
-        };
-        let head = format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{}\",", Self::KIND);
-        Ok(text.replacen('{', &head, 1))
+        serde_json::to_string(self).map(|text| with_type::<Self>(&text))
     }
 }
 
@@ -133,6 +143,17 @@ pub struct OwnerReference {
 #[doc(hidden)]
 pub trait Named {
     fn key(&self) -> ObjectKey;
+    fn uid(&self) -> Option<&str>;
+}
+
+/// Returns the text of an object with `apiVersion` and `kind`.
+pub(crate) fn with_type<T: Resource>(text: &str) -> String {
+    let (api_version, kind) = (api_version::<T>(), T::KIND);
+    text.replacen('{', &format!("{{\"apiVersion\":\"{api_version}\",\"kind\":\"{kind}\","), 1)
+}
+
+fn api_version<T: Resource + ?Sized>() -> String {
+    if T::GROUP.is_empty() { T::VERSION.to_owned() } else { format!("{}/{}", T::GROUP, T::VERSION) }
 }
 
 // === impl Object ===
@@ -182,11 +203,15 @@ impl Named for ObjectMeta {
     fn key(&self) -> ObjectKey {
         crate::key(self.namespace.clone().unwrap_or_default(), self.name.clone().unwrap_or_default())
     }
+
+    fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
+    }
 }
 
 #[cfg(feature = "k8s-openapi")]
 mod of_k8s_openapi {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
     use k8s_openapi::{Metadata, Resource};
     use serde::Serialize;
 
@@ -196,6 +221,18 @@ mod of_k8s_openapi {
     impl Named for ObjectMeta {
         fn key(&self) -> ObjectKey {
             crate::key(self.namespace.clone().unwrap_or_default(), self.name.clone().unwrap_or_default())
+        }
+
+        fn uid(&self) -> Option<&str> {
+            self.uid.as_deref()
+        }
+    }
+
+    impl From<crate::OwnerReference> for OwnerReference {
+        fn from(owner: crate::OwnerReference) -> Self {
+            let crate::OwnerReference { api_version, kind, name, uid, controller, block_owner_deletion } =
+                owner;
+            Self { api_version, kind, name, uid, controller, block_owner_deletion }
         }
     }
 
@@ -207,6 +244,10 @@ mod of_k8s_openapi {
 
         fn key(&self) -> ObjectKey {
             Named::key(self.metadata())
+        }
+
+        fn uid(&self) -> Option<&str> {
+            Named::uid(self.metadata())
         }
 
         /// These types write their `apiVersion` and `kind` themselves.

@@ -11,7 +11,7 @@ use crate::toolchain::cache;
 
 /// The folders and files of the contract and the SDKs, with their places in the repository. The SDK has each
 /// folder of its own here, since cargo may have put a target directory beside them.
-static SOURCES: [(&str, Dir<'_>); 13] = [
+static SOURCES: &[(&str, Dir<'_>)] = &[
     ("guest-sdk/go", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/go")),
     (
         "guest-sdk/go-controller-runtime",

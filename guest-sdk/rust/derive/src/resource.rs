@@ -45,6 +45,10 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             fn key(&self) -> ::oarlock_sdk::ObjectKey {
                 ::oarlock_sdk::resource::Named::key(&self.metadata)
             }
+
+            fn uid(&self) -> ::std::option::Option<&str> {
+                ::oarlock_sdk::resource::Named::uid(&self.metadata)
+            }
         }
     })
 }

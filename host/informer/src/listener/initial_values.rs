@@ -74,7 +74,7 @@ impl DeclaredFields {
         }
         let found = object.find(self.copied.set());
         let found = (0..self.copied.set().len()).map(|field| found.get(field));
-        let values = StateValues::copy(self.copied.number(), found, &mut Vec::new())?;
+        let values = StateValues::copy(self.copied.number(), found, &mut String::new())?;
         // Nothing is remembered for one listener.
         if Arc::strong_count(self) > 1 {
             let mut recent = self.recent.lock();

@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn fields_are_in_the_order_of_their_listener() {
         let values = [Some("\"é\""), None, Some("1"), Some("{}")];
-        let values = StateValues::copy(0, values.into_iter(), &mut Vec::new()).unwrap();
+        let values = StateValues::copy(0, values.into_iter(), &mut String::new()).unwrap();
         let fields = FieldValues::new(values, Selection::new(&[3, 0, 0, 1]));
         assert_eq!(fields.iter().collect::<Vec<_>>(), [Some("{}"), Some("\"é\""), Some("\"é\""), None]);
     }

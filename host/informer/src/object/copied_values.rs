@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use oarlock_json::scan::{Cursor, Quoted};
 use oarlock_json::{JsonPointer, PointerSet, Walk};
 use parking_lot::Mutex;
-use triomphe::ThinArc;
+use triomphe::HeaderSlice;
 
 /// States with more bytes of values than this carry none: their readers look into the text.
 pub(crate) const MAX_CARRIED: usize = 8 << 10;
@@ -23,8 +23,13 @@ const MAX_DECODED: usize = 1 << 10;
 /// No values are copied at more pointers than this.
 pub(crate) const MAX_POINTERS: usize = 1 << 10;
 
-/// The width of a position in [`StateValues`].
-const WIDTH: usize = size_of::<u16>();
+/// The width of a position in [`StateValues`]: characters of [`DIGIT_BITS`] bits.
+const WIDTH: usize = 2;
+
+/// Such a number is a character of one byte.
+const DIGIT_BITS: u32 = 7;
+
+const _: () = assert!(MAX_CARRIED < 1 << (DIGIT_BITS * WIDTH as u32), "each position has room");
 
 /// The node of the whole text in each [`PointerSet`].
 const ROOT: u32 = 0;
@@ -48,7 +53,7 @@ pub struct SharedPointers(Arc<Mutex<Option<Arc<CopiedPointers>>>>);
 #[derive(Default)]
 struct Scratch {
     walk: Walk,
-    buffer: Vec<u8>,
+    buffer: String,
 }
 
 /// Finds the values at pointers while a decoder passes over the text.
@@ -63,10 +68,11 @@ pub(super) struct Finder<'t> {
 /// The JSON texts of one state at the pointers of a plan, in the order of the pointers. A clone costs one
 /// reference count.
 ///
-/// The bytes are the end of each text, relative to the end of these positions, and then the texts. A value
-/// that does not exist has an empty text.
+/// The text is the end of each value, relative to the end of these positions, and then the values. A value
+/// that does not exist is empty. The positions are characters too, so that a value is a part of a text, which
+/// need not be validated when it is read.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct StateValues(ThinArc<Header, u8>);
+pub(crate) struct StateValues(triomphe::Arc<HeaderSlice<Header, str>>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Header {
@@ -208,7 +214,7 @@ impl StateValues {
     pub(crate) fn copy<'v>(
         pointers: u32,
         values: impl ExactSizeIterator<Item = Option<&'v str>> + Clone,
-        buffer: &mut Vec<u8>,
+        buffer: &mut String,
     ) -> Option<Self> {
         Self::copy_within(MAX_CARRIED, pointers, values, buffer)
     }
@@ -217,7 +223,7 @@ impl StateValues {
         max_bytes: usize,
         pointers: u32,
         values: impl ExactSizeIterator<Item = Option<&'v str>> + Clone,
-        buffer: &mut Vec<u8>,
+        buffer: &mut String,
     ) -> Option<Self> {
         let n_values = values.len();
         if n_values > MAX_POINTERS {
@@ -230,54 +236,55 @@ impl StateValues {
             if end > max_bytes {
                 return None;
             }
-            buffer.extend_from_slice(&(end as u16).to_le_bytes());
+            let digit =
+                |place: u32| char::from((end >> (DIGIT_BITS * place)) as u8 & ((1 << DIGIT_BITS) - 1));
+            buffer.extend([digit(0), digit(1)]);
         }
-        values.flatten().for_each(|value| buffer.extend_from_slice(value.as_bytes()));
+        buffer.extend(values.flatten());
         let header = Header { pointers, n_values: n_values as u16 };
-        Some(Self(ThinArc::from_header_and_slice(header, buffer)))
+        Some(Self(triomphe::Arc::from_header_and_str(header, buffer)))
     }
 
     /// Returns whether they are the values at the pointers with this number.
     pub(crate) fn are_of(&self, pointers: u32) -> bool {
-        self.0.header.header.pointers == pointers
+        self.0.header.pointers == pointers
     }
 
     /// Returns a value as bytes; empty if it does not exist.
     #[inline]
     pub(crate) fn bytes(&self, index: usize) -> &[u8] {
-        let n_values = usize::from(self.0.header.header.n_values);
-        if index >= n_values {
-            return &[];
-        }
-        let texts = n_values * WIDTH;
-        let start = if index == 0 { 0 } else { self.end(index - 1) };
-        self.0.slice.get(texts + start..texts + self.end(index)).unwrap_or_default()
+        self.get(index).unwrap_or_default().as_bytes()
     }
 
     /// Returns a value.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&str> {
-        let bytes = self.bytes(index);
-        // A part of a text is text. A JSON value has at least one byte.
-        if bytes.is_empty() { None } else { std::str::from_utf8(bytes).ok() }
+        let n_values = usize::from(self.0.header.n_values);
+        if index >= n_values {
+            return None;
+        }
+        let texts = n_values * WIDTH;
+        let start = if index == 0 { 0 } else { self.end(index - 1) };
+        // A JSON value has at least one byte.
+        self.0.slice.get(texts + start..texts + self.end(index)).filter(|value| !value.is_empty())
     }
 
     fn end(&self, index: usize) -> usize {
-        let bytes = self.0.slice.get(index * WIDTH..).and_then(|rest| rest.first_chunk());
-        bytes.map_or(0, |bytes| u16::from_le_bytes(*bytes).into())
+        let digits = self.0.slice.as_bytes().get(index * WIDTH..).and_then(|rest| rest.first_chunk());
+        digits.map_or(0, |[low, high]| usize::from(*low) | usize::from(*high) << DIGIT_BITS)
     }
 
     /// Returns how many bytes these values take.
     pub(crate) fn size(&self) -> usize {
-        // The reference count, the header and the length.
-        3 * size_of::<usize>() + self.0.slice.len()
+        // The reference count and the header.
+        2 * size_of::<usize>() + self.0.slice.len()
     }
 }
 
 /// Shows sizes only: the values may be those of a Secret.
 impl fmt::Debug for StateValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StateValues({} values of {} bytes)", self.0.header.header.n_values, self.size())
+        write!(f, "StateValues({} values of {} bytes)", self.0.header.n_values, self.size())
     }
 }
 
@@ -286,7 +293,7 @@ mod tests {
     use super::*;
 
     fn copy(values: &[Option<&str>]) -> Option<StateValues> {
-        StateValues::copy(7, values.iter().copied(), &mut vec![1, 2, 3])
+        StateValues::copy(7, values.iter().copied(), &mut "abc".to_owned())
     }
 
     #[test]
@@ -296,6 +303,16 @@ mod tests {
         assert_eq!((0..5).map(|index| copied.get(index)).collect::<Vec<_>>(), values);
         assert_eq!(copied.get(5), None);
         assert!(copied.are_of(7) && !copied.are_of(8));
+    }
+
+    #[test]
+    fn values_of_each_length_are_copied() {
+        for length in [1, 126, 127, 128, 129, 1 << 13] {
+            let text = "x".repeat(length - 1);
+            let values = [Some("1"), Some(&*text).filter(|text| !text.is_empty())];
+            let copied = copy(&values).unwrap();
+            assert_eq!([copied.get(0), copied.get(1)], values, "{length} bytes");
+        }
     }
 
     #[test]

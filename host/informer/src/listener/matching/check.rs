@@ -42,7 +42,7 @@ pub(crate) struct ChangeCheck {
     ignores_declared_fields: bool,
     /// Copies of the values of each side, if they are short.
     copies: [Option<StateValues>; 2],
-    buffer: Vec<u8>,
+    buffer: String,
     /// How many texts were ever walked.
     pub(crate) n_walks: u64,
 }

@@ -9,7 +9,8 @@ pub struct Memory {
     pub objects: usize,
     /// The length of all objects' JSON texts, as if none were compressed.
     pub text: usize,
-    /// The length of the hot texts.
+    /// The length of the hot texts, and the bytes of the values that the decoder copied with them. Values that
+    /// are kept for the next change as well count twice.
     pub plain: usize,
     /// The compressed length of the cold texts.
     pub compressed: usize,
@@ -35,7 +36,7 @@ impl Memory {
         self.text += object.json_length();
         match compressed {
             Some(compressed) => self.compressed += compressed,
-            None => self.plain += object.json_length(),
+            None => self.plain += object.hot_length(),
         }
     }
 
@@ -45,7 +46,7 @@ impl Memory {
         self.text -= object.json_length();
         match compressed {
             Some(compressed) => self.compressed -= compressed,
-            None => self.plain -= object.json_length(),
+            None => self.plain -= object.hot_length(),
         }
     }
 }

@@ -17,7 +17,11 @@ pub(super) enum Body {
     /// The uncompressed text.
     Hot(triomphe::Arc<HotText>),
     /// The text compressed with a dictionary.
-    Cold(ThinArc<Arc<Dictionary>, u8>),
+    Cold {
+        text: ThinArc<Arc<Dictionary>, u8>,
+        /// The bytes of the values that the hot text had.
+        n_copied: u16,
+    },
 }
 
 /// An uncompressed text.
@@ -34,15 +38,20 @@ impl Body {
         Self::Hot(triomphe::Arc::new(HotText { text, values }))
     }
 
-    /// Compresses a text. Returns `None` when that fails, or saves too little.
-    pub(super) fn compressed(text: &str, dictionary: &Arc<Dictionary>) -> Option<Self> {
+    /// Compresses a text, whose hot body had `n_copied` bytes of values. Returns `None` when that fails, or
+    /// saves too little.
+    pub(super) fn compressed(text: &str, n_copied: usize, dictionary: &Arc<Dictionary>) -> Option<Self> {
+        let n_copied = u16::try_from(n_copied).unwrap_or(u16::MAX);
         if text.len() < MIN_LENGTH {
             return None;
         }
         dictionary.compress(text, |bytes| {
             // A cold text stores two pointers and a length in addition.
             let saves_enough = bytes.len() + 48 < text.len() - text.len() / 8;
-            saves_enough.then(|| Self::Cold(ThinArc::from_header_and_slice(dictionary.clone(), bytes)))
+            saves_enough.then(|| {
+                let text = ThinArc::from_header_and_slice(dictionary.clone(), bytes);
+                Self::Cold { text, n_copied }
+            })
         })
     }
 
@@ -50,7 +59,7 @@ impl Body {
     pub(super) fn text(&self, length: usize) -> Option<Json> {
         match self {
             Self::Hot(text) => Some(Json::shared(text.clone())),
-            Self::Cold(cold) => cold.header.header.decompress(&cold.slice, length).map(Json::owned),
+            Self::Cold { text, .. } => text.header.header.decompress(&text.slice, length).map(Json::owned),
         }
     }
 
@@ -58,19 +67,27 @@ impl Body {
     pub(super) fn values(&self) -> Option<&StateValues> {
         match self {
             Self::Hot(text) => text.values.as_ref(),
-            Self::Cold(_) => None,
+            Self::Cold { .. } => None,
+        }
+    }
+
+    /// Returns how many bytes the values take that the decoder copied, or took while the text was hot.
+    pub(super) fn n_copied(&self) -> usize {
+        match self {
+            Self::Hot(text) => text.values.as_ref().map_or(0, StateValues::size),
+            Self::Cold { n_copied, .. } => usize::from(*n_copied),
         }
     }
 
     pub(super) fn is_compressed_with(&self, dictionary: &Arc<Dictionary>) -> bool {
-        matches!(self, Self::Cold(cold) if Arc::ptr_eq(&cold.header.header, dictionary))
+        matches!(self, Self::Cold { text, .. } if Arc::ptr_eq(&text.header.header, dictionary))
     }
 
     /// Returns how many bytes the compressed text takes. Returns `None` for a hot text.
     pub(super) fn compressed_length(&self) -> Option<usize> {
         match self {
             Self::Hot(_) => None,
-            Self::Cold(cold) => Some(cold.slice.len()),
+            Self::Cold { text, .. } => Some(text.slice.len()),
         }
     }
 }

@@ -19,6 +19,12 @@ impl Object {
         self.0.body.lock().compressed_length()
     }
 
+    /// Returns how many bytes it takes while it is hot, beside its metadata: the text, and the values that the
+    /// decoder copied. This does not change when the text is compressed.
+    pub(crate) fn hot_length(&self) -> usize {
+        self.json_length() + self.0.body.lock().n_copied()
+    }
+
     /// Whether the text is compressed with this dictionary.
     pub(crate) fn is_compressed_with(&self, dictionary: &Arc<Dictionary>) -> bool {
         self.0.body.lock().is_compressed_with(dictionary)
@@ -32,13 +38,13 @@ impl Object {
         let body = self.0.body.lock().clone();
         match &body {
             Body::Hot(text) => self.replace_body(text, dictionary),
-            Body::Cold(_) => body.compressed_length(),
+            Body::Cold { .. } => body.compressed_length(),
         }
     }
 
     /// Returns how many bytes the text would take with this dictionary. Returns `None` if it would stay hot.
     pub(crate) fn compressed_length_with(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
-        Body::compressed(&self.json(), dictionary)?.compressed_length()
+        Body::compressed(&self.json(), 0, dictionary)?.compressed_length()
     }
 
     /// Compresses the text with this dictionary, even if it is compressed with another one.
@@ -48,7 +54,8 @@ impl Object {
 
     /// Compresses without the lock, so that no reader waits.
     fn replace_body(&self, text: &str, dictionary: &Arc<Dictionary>) -> Option<usize> {
-        let cold = Body::compressed(text, dictionary)?;
+        let n_copied = self.0.body.lock().n_copied();
+        let cold = Body::compressed(text, n_copied, dictionary)?;
         let length = cold.compressed_length();
         // The old text is freed after the lock.
         let _old = std::mem::replace(&mut *self.0.body.lock(), cold);

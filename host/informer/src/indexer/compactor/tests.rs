@@ -1,7 +1,7 @@
 use super::*;
 use crate::indexer::{IndexLimits, IndexSource, IndexerWriter, Memory};
 use crate::namespaces::Namespaces;
-use crate::object::Pruning;
+use crate::object::{Content, CopiedPointers, Pruning};
 
 /// A realistic Pod of one of 20 templates, with its own uid, address, node, times and ids.
 fn pod(i: usize, version: usize) -> Object {
@@ -276,6 +276,34 @@ fn the_counted_memory_returns_to_zero_when_all_is_deleted() {
     assert!(memory.indices < 1024, "{memory:?}");
     assert!(compactor.training.lock().dictionary().is_none());
     assert!(compactor.is_idle());
+}
+
+#[test]
+fn copied_values_are_counted_while_their_objects_are_hot() {
+    let (mut writer, compactor) = filled(300);
+    compact_for_a_second(&compactor);
+    let pointers = CopiedPointers::new(&["/spec/nodeName".parse().unwrap()]);
+    let mut put = |i: usize, version: usize| {
+        let (text, pruning) = (pod_as_received(i, version), Pruning::default());
+        let pod = Object::parse_copying(text.as_bytes(), None, &pruning, Content::Full, Some(&pointers));
+        let pod = pod.unwrap();
+        let values = pod.copied_values(pointers.number()).unwrap();
+        writer.put(pod.clone());
+        pod.json_length() + values.size()
+    };
+    let indexer = compactor.indexer.clone();
+    put(0, 1);
+    put(0, 2);
+    let hot = (0..10).map(|i| put(i, 3)).sum::<usize>();
+    assert_eq!(indexer.memory().plain, hot);
+    compact_for_a_second(&compactor);
+    assert_eq!(indexer.memory().plain, 0, "cold objects have none");
+    let hot = (5..15).map(|i| put(i, 4)).sum::<usize>();
+    assert_eq!(indexer.memory().plain, hot);
+    for key in indexer.keys() {
+        writer.delete(&key, None);
+    }
+    assert_eq!(indexer.memory().plain, 0);
 }
 
 #[test]

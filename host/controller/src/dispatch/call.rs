@@ -174,12 +174,13 @@ impl NotificationCall<'_> {
             }
             Notification::Updated { old, new } => {
                 let (texts, fields) = (StateTexts::of(new), new_values.texts());
-                let (old_texts, old_fields) = (StateTexts::of(old), old_values.texts());
+                let (old_resource_version, old_fields) = (old.resource_version(), old_values.texts());
+                let old_uid = (!old.has_uid_of(new)).then(|| old.uid());
                 let updated = UpdatedArgument {
                     subscription,
                     object: texts.reference(),
-                    old_resource_version: &old_texts.resource_version,
-                    old_uid: (*old_texts.uid != *texts.uid).then_some(&*old_texts.uid),
+                    old_resource_version: &old_resource_version,
+                    old_uid: old_uid.as_deref(),
                     fields: &fields,
                     old_fields: &old_fields,
                 };

@@ -210,7 +210,7 @@ impl Dispatcher {
                     if let Some(active) = &mut active {
                         self.take_step(active, &mut calls, step);
                         if active.has_woken() {
-                            self.queue_woken(active).await;
+                            self.queue_woken(active, &mut slice, calls.has_inline()).await;
                         }
                     }
                 }
@@ -222,7 +222,7 @@ impl Dispatcher {
                         // The task that prepared it may have ended.
                         let _ = done.send(());
                         if let Some(active) = &mut active {
-                            self.queue_woken(active).await;
+                            self.queue_woken(active, &mut slice, calls.has_inline()).await;
                         }
                     }
                 }

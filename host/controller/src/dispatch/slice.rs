@@ -75,6 +75,12 @@ impl Slice {
         self.is_over |= now.saturating_duration_since(began) >= LENGTH;
     }
 
+    /// Ends the slice early, as [`Slice::end_if_due`] does.
+    pub(super) async fn end_early(&mut self, has_call: bool) {
+        self.is_over = true;
+        self.end_if_due(has_call).await;
+    }
+
     /// If the slice is over, lets the other tasks run that are in the worker's queue, and begins a new one.
     /// `has_call` says that a call is in progress within this task: its guest may have a permit of the
     /// scheduler, so it does not wait for other dispatchers.
@@ -110,9 +116,11 @@ async fn go_behind_the_queue() {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+    use futures::poll;
     use tokio::sync::Notify;
 
     use super::*;
@@ -183,6 +191,24 @@ mod tests {
             player.await.unwrap();
         }
         assert!(n_seen <= 16 * SLICES, "{n_seen} polls of the others in {SLICES} slices");
+    }
+
+    #[tokio::test]
+    async fn promise_4_a_slice_that_ends_early_passes_its_permit_on() {
+        let limit = BusyLimit::new(1);
+        let mut holders: Vec<_> = (0..PER_WORKER).map(|_| Slice::new(limit.clone())).collect();
+        for holder in &mut holders {
+            holder.end_early(false).await;
+        }
+        let mut third = Slice::new(limit);
+        let mut next = pin!(third.end_early(false));
+        assert!(poll!(&mut next).is_pending());
+        assert!(poll!(&mut next).is_pending(), "all permits are in use");
+        let mut again = pin!(holders[0].end_early(false));
+        assert!(poll!(&mut again).is_pending());
+        assert!(poll!(&mut next).is_pending(), "it has the permit now and goes behind the queue");
+        assert!(poll!(&mut next).is_ready());
+        assert!(poll!(&mut again).is_pending(), "it waits for a permit in turn");
     }
 
     /// Without the limit, all busy dispatchers would run between two polls of another task.

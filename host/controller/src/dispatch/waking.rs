@@ -15,6 +15,7 @@ use oarlock_informer::{Notification, listener::Delivery};
 use super::Dispatcher;
 use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliveryState};
 use super::due_call::Outcome;
+use super::slice::Slice;
 use crate::plan::SubscriptionPlan;
 
 /// How many keys are queued before other tasks of the worker get their turn.
@@ -67,7 +68,7 @@ impl Dispatcher {
     }
 
     /// Queues the keys that were woken. If the queue is full, the next turn tries again.
-    pub(super) async fn queue_woken(&self, active: &mut ActiveGeneration) {
+    pub(super) async fn queue_woken(&self, active: &mut ActiveGeneration, slice: &mut Slice, has_call: bool) {
         let sets = self.queue.read_sets();
         // A queue that is full for the first key is full for the others.
         let Some(first) = sets.first_due() else { return };
@@ -83,7 +84,7 @@ impl Dispatcher {
             }
             n_queued += 1;
             if n_queued.is_multiple_of(SLICE) {
-                tokio::task::yield_now().await;
+                slice.end_early(has_call).await;
             }
         }
     }

@@ -33,6 +33,7 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use hashbrown::Equivalent;
 use oarlock_informer::{GroupVersionResource, object::Namespaces};
 use oarlock_plugin::contract;
 use parking_lot::Mutex;
@@ -109,6 +110,13 @@ struct AccessKey {
     namespace: Option<String>,
 }
 
+/// An [`AccessKey`] whose parts are borrowed, to find a decision. It has the hash of that key.
+#[derive(Clone, Copy, Hash)]
+struct AccessKeyRef<'a> {
+    resource: &'a GroupVersionResource,
+    namespace: Option<&'a str>,
+}
+
 /// A decision, and until when the gate uses it.
 struct CachedAccess {
     access: Access,
@@ -178,9 +186,9 @@ impl Gate {
         resource: &GroupVersionResource,
         namespace: &str,
     ) -> Access {
-        let key = AccessKey { resource: resource.clone(), namespace: None };
+        let key = AccessKeyRef { resource, namespace: None };
         let within = |access: &Access| access.within(account, resource, namespace);
-        if let Some(access) = self.cache_of(account).read_access(&key, within) {
+        if let Some(access) = self.cache_of(account).read_access(key, within) {
             return access;
         }
         within(&self.access(account, resource, &contract::Namespaces::All).await)
@@ -194,10 +202,10 @@ impl Gate {
         resource: &GroupVersionResource,
         namespace: &str,
     ) -> bool {
-        let key = AccessKey { resource: resource.clone(), namespace: None };
+        let key = AccessKeyRef { resource, namespace: None };
         let allows =
             |access: &Access| matches!(access, Access::Allowed(allowed) if allowed.contains(namespace));
-        self.cache_of(account).read_access(&key, allows).unwrap_or(false)
+        self.cache_of(account).read_access(key, allows).unwrap_or(false)
     }
 
     /// Returns whether the ServiceAccount exists, by an answer no older than [`PRESENT_FOR`].
@@ -228,14 +236,11 @@ impl Gate {
         namespaces: &contract::Namespaces,
     ) -> Result<Access, Error> {
         let cache = self.cache_of(account);
-        let key = AccessKey {
-            resource: resource.clone(),
-            namespace: match namespaces {
-                contract::Namespaces::All => None,
-                contract::Namespaces::One(namespace) => Some(namespace.clone()),
-            },
+        let namespace = match namespaces {
+            contract::Namespaces::All => None,
+            contract::Namespaces::One(namespace) => Some(&**namespace),
         };
-        if let Some(access) = cache.read_access(&key, Access::clone) {
+        if let Some(access) = cache.read_access(AccessKeyRef { resource, namespace }, Access::clone) {
             return Ok(access);
         }
         let (granted, valid_until) = self.granted(&cache, account, resource, namespaces).await?;
@@ -250,7 +255,8 @@ impl Gate {
             },
         };
         // A guest can name more namespaces than exist; the gate caches decisions about existing ones only.
-        if key.namespace.as_ref().is_none_or(|name| self.namespaces.has(name) == Some(true)) {
+        if namespace.is_none_or(|name| self.namespaces.has(name) == Some(true)) {
+            let key = AccessKey { resource: resource.clone(), namespace: namespace.map(str::to_owned) };
             cache.store_access(key, CachedAccess { access: access.clone(), valid_until });
         }
         Ok(access)
@@ -409,6 +415,14 @@ fn denied_for(n_namespaces: usize) -> Duration {
 
 fn no_answer() -> String {
     format!("no answer within {} s", ASK_TIMEOUT.as_secs())
+}
+
+// === impl AccessKeyRef ===
+
+impl Equivalent<AccessKey> for AccessKeyRef<'_> {
+    fn equivalent(&self, key: &AccessKey) -> bool {
+        *self.resource == key.resource && self.namespace == key.namespace.as_deref()
+    }
 }
 
 // === impl CachedAccess ===

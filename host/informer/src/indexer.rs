@@ -101,6 +101,13 @@ impl Indexer {
         self.state.read().get(key).cloned()
     }
 
+    /// Returns the object of that name, as [`get`](Self::get) does, without a key. The namespace of a
+    /// cluster-scoped object is empty.
+    #[must_use]
+    pub fn get_named(&self, namespace: &str, name: &str) -> Option<Object> {
+        self.state.read().get_named(namespace, name).cloned()
+    }
+
     /// Returns the object with this key, and its slot: a small number that it keeps while it is cached.
     pub(crate) fn get_with_slot(&self, key: &ObjectKey) -> Option<(u32, Object)> {
         let state = self.state.read();

@@ -1,6 +1,7 @@
 //! The gate's cache for one account: its reviews, its decisions, its rate, and whether the account exists.
 
 use std::collections::HashMap;
+use std::hash::RandomState;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Shared};
@@ -9,8 +10,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    ALLOWED_FOR, Access, AccessKey, AccountState, CachedAccess, Error, MISSING_FOR, MOST_ANSWERS,
-    PRESENT_FOR, Question, RATE_PATIENCE, REVIEWS_AT_ONCE, REVIEWS_PER_SECOND,
+    ALLOWED_FOR, Access, AccessKey, AccessKeyRef, AccountState, CachedAccess, Error, MISSING_FOR,
+    MOST_ANSWERS, PRESENT_FOR, Question, RATE_PATIENCE, REVIEWS_AT_ONCE, REVIEWS_PER_SECOND,
 };
 
 /// The cache drops expired entries when it has more than this many, and at most once in a second.
@@ -26,7 +27,7 @@ pub(super) type PendingAccount = Shared<BoxFuture<'static, Result<AccountState, 
 pub(super) struct ReviewCache {
     rate: TokenBucket,
     reviews: Mutex<CachedReviews>,
-    decisions: Mutex<HashMap<AccessKey, CachedAccess>>,
+    decisions: Mutex<hashbrown::HashMap<AccessKey, CachedAccess, RandomState>>,
     account: Mutex<Option<CachedAccount>>,
 }
 
@@ -93,9 +94,9 @@ impl ReviewCache {
     }
 
     /// Returns what `read` returns for a cached decision; `None` without a valid one.
-    pub(super) fn read_access<T>(&self, key: &AccessKey, read: impl FnOnce(&Access) -> T) -> Option<T> {
+    pub(super) fn read_access<T>(&self, key: AccessKeyRef<'_>, read: impl FnOnce(&Access) -> T) -> Option<T> {
         let decisions = self.decisions.lock();
-        decisions.get(key).filter(|cached| cached.is_valid()).map(|cached| read(&cached.access))
+        decisions.get(&key).filter(|cached| cached.is_valid()).map(|cached| read(&cached.access))
     }
 
     pub(super) fn store_access(&self, key: AccessKey, access: CachedAccess) {

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use oarlock_informer::{
     GroupVersionResource, SharedInformer,
     indexer::{self, IndexSource, Indexer},
-    object::{Namespaces as Wanted, ObjectKey},
+    object::Namespaces as Wanted,
 };
 use oarlock_plugin::contract::{self, Content, Error, Index, Namespaces, Page, PageRequest, Projection, Row};
 
@@ -151,8 +151,7 @@ impl Cache {
         let may_read = self.is_known_to_allow(reader, namespace)
             || self.narrow(lister, reader, &Namespaces::One(namespace.clone())).await?.contains(namespace);
         let informer = synced(lister, reader)?;
-        let object =
-            may_read.then(|| ObjectKey::new(namespace, name)).and_then(|key| informer.indexer().get(&key));
+        let object = if may_read { informer.indexer().get_named(namespace, name) } else { None };
         let object = object.ok_or_else(|| Error::NotFound(format!("{lister} has no {namespace}/{name}")))?;
         columns.row(&object, &mut Slices::begin()).await
     }

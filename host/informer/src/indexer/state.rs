@@ -71,6 +71,14 @@ impl CacheState {
         self.slots.slots().get(self.find(key)?)
     }
 
+    /// Returns the object of that name.
+    pub(super) fn get_named(&self, namespace: &str, name: &str) -> Option<&Object> {
+        let slots = self.slots.slots();
+        let is_it = |slot: &Slot| slots.key(*slot).is_some_and(|key| key.is(namespace, name));
+        let slot = self.table.find(ObjectKey::hash_of(namespace, name), is_it)?;
+        slots.get(*slot)
+    }
+
     /// Returns a slot's object with its key.
     pub(super) fn entry(&self, slot: Slot) -> Option<(ObjectKey, Object)> {
         let slots = self.slots.slots();

@@ -52,11 +52,7 @@ impl ObjectKey {
     /// Creates the key of an object. `namespace` is empty for a cluster-scoped object.
     pub fn new(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         let (namespace, name) = (namespace.as_ref(), name.as_ref());
-        let mut hasher = RANDOM.build_hasher();
-        hasher.write(namespace.as_bytes());
-        hasher.write_u8(b'/');
-        hasher.write(name.as_bytes());
-        let head = Head { hash: hasher.finish(), namespace: Namespace::named(namespace) };
+        let head = Head { hash: Self::hash_of(namespace, name), namespace: Namespace::named(namespace) };
         Self(ThinArc::from_header_and_slice(head, name.as_bytes()))
     }
 
@@ -74,6 +70,20 @@ impl ObjectKey {
     /// Returns the hash of namespace and name.
     pub(crate) fn hash_value(&self) -> u64 {
         self.0.header.header.hash
+    }
+
+    /// Returns the hash of the key of that name.
+    pub(crate) fn hash_of(namespace: &str, name: &str) -> u64 {
+        let mut hasher = RANDOM.build_hasher();
+        hasher.write(namespace.as_bytes());
+        hasher.write_u8(b'/');
+        hasher.write(name.as_bytes());
+        hasher.finish()
+    }
+
+    /// Returns whether this is the key of that name.
+    pub(crate) fn is(&self, namespace: &str, name: &str) -> bool {
+        self.0.slice == *name.as_bytes() && self.namespace() == namespace
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -228,6 +238,16 @@ mod tests {
     fn a_key_is_displayed_as_namespace_and_name_key_01() {
         assert_eq!(ObjectKey::new("ns", "x").to_string(), "ns/x");
         assert_eq!(ObjectKey::new("", "x").to_string(), "x");
+    }
+
+    #[test]
+    fn a_key_is_the_one_of_its_names() {
+        let key = ObjectKey::new("ns", "x");
+        assert_eq!(key.hash_value(), ObjectKey::hash_of("ns", "x"));
+        assert!(key.is("ns", "x"));
+        for (namespace, name) in [("ns", "y"), ("n", "x"), ("", "ns/x"), ("x", "ns")] {
+            assert!(!key.is(namespace, name), "{namespace}/{name}");
+        }
     }
 
     #[test]

@@ -208,7 +208,7 @@ impl Dispatcher {
                 }
                 Next::Step(step) => {
                     if let Some(active) = &mut active {
-                        self.take_step(active, &mut calls, step);
+                        self.take_step(active, &mut calls, step, slice.take_recent());
                         if active.has_woken() {
                             self.queue_woken(active, &mut slice, calls.has_inline()).await;
                         }
@@ -291,7 +291,14 @@ impl Dispatcher {
         Poll::Pending
     }
 
-    fn take_step(&self, active: &mut ActiveGeneration, calls: &mut Calls, step: Step) {
+    /// Takes a step. `recent` is the time if it was read just now.
+    fn take_step(
+        &self,
+        active: &mut ActiveGeneration,
+        calls: &mut Calls,
+        step: Step,
+        recent: Option<Instant>,
+    ) {
         match step {
             Step::AccessChanged(index) => {
                 active.apply_access(index, &self.status);
@@ -311,12 +318,12 @@ impl Dispatcher {
                 }
             }
             Step::Call(due) => match self.check(active, &due) {
-                None => self.begin(active, calls, due, IsDeferred(false)),
+                None => self.begin(active, calls, due, IsDeferred(false), recent),
                 Some(outcome) => self.finish(active, &due, outcome, None),
             },
             Step::CallDeferred(key) => {
                 if let Some(due) = active.take_deferred(key, &self.queue) {
-                    self.begin(active, calls, due, IsDeferred(true));
+                    self.begin(active, calls, due, IsDeferred(true), recent);
                 }
             }
         }
@@ -329,6 +336,7 @@ impl Dispatcher {
         calls: &mut Calls,
         due: DueCall,
         IsDeferred(is_deferred): IsDeferred,
+        recent: Option<Instant>,
     ) {
         if matches!(due, DueCall::Notification { .. }) && self.shared.fault.swallows() {
             return self.finish(active, &due, Outcome::Done, None);
@@ -346,7 +354,7 @@ impl Dispatcher {
         if is_deferred {
             active.deferred_lane = Some(taken.lane);
         }
-        let began = Instant::now();
+        let began = recent.unwrap_or_else(Instant::now);
         active.note_time(began);
         if active.exported.reconciler {
             self.queue.call_begins(due.is_replay());

@@ -127,7 +127,7 @@ impl Instance {
                 Ok(UpdateDeadline::YieldCustom(1, Box::pin(next_poll)))
             }
         });
-        let runner = Runner::new(component.engine().clone(), share, usage, turn);
+        let mut runner = Runner::new(component.engine().clone(), share, usage, turn);
         let started = runner.run(limits.start_deadline, pre.instantiate_async(&mut store)).await;
         let instance = started.map_err(|error| {
             let output = store.data().output.take();
@@ -265,6 +265,12 @@ impl Instance {
     #[must_use]
     pub fn n_calls(&self) -> u64 {
         self.store.data().n_calls
+    }
+
+    /// Returns when its newest call ended; `None` if none has, or if the call was cancelled.
+    #[must_use]
+    pub fn ended_at(&self) -> Option<Instant> {
+        self.runner.ended()
     }
 
     /// Returns whether it can be called.

@@ -78,6 +78,11 @@ pub(super) enum PreparedCall {
 pub(crate) trait Instance: Send {
     async fn call(&mut self, call: &Call<'_>) -> Answering;
 
+    /// Returns when its newest call ended, if the instance has read the clock then.
+    fn ended_at(&self) -> Option<Instant> {
+        None
+    }
+
     /// Returns the size of its linear memory.
     fn memory_bytes(&self) -> u64;
 }
@@ -239,6 +244,10 @@ impl MakeInstance for Maker {
 
 #[async_trait]
 impl Instance for oarlock_plugin::Instance {
+    fn ended_at(&self) -> Option<Instant> {
+        oarlock_plugin::Instance::ended_at(self).map(Instant::from_std)
+    }
+
     fn memory_bytes(&self) -> u64 {
         oarlock_plugin::Instance::memory_bytes(self)
     }

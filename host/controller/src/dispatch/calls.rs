@@ -174,8 +174,8 @@ impl Job {
         let Self { generation, lane, instance, maker, work } = self;
         let is_fresh = instance.is_none();
         let id = work.as_ref().and_then(|work| work.id);
-        let ended =
-            |instance, what| Ended { generation, lane, instance, is_fresh, at: Instant::now(), id, what };
+        let ended_at = |at, instance, what| Ended { generation, lane, instance, is_fresh, at, id, what };
+        let ended = |instance, what| ended_at(Instant::now(), instance, what);
         let made = match instance {
             Some(instance) => Ok(instance),
             None => maker.make().await,
@@ -192,6 +192,7 @@ impl Job {
         };
         let result = instance.call(&call.complete().await).await;
         let instance = result.is_ok().then_some(instance);
-        ended(instance, EndedJob::Called { due: call.into_due(), began, result })
+        let at = instance.as_ref().and_then(|instance| instance.ended_at()).unwrap_or_else(Instant::now);
+        ended_at(at, instance, EndedJob::Called { due: call.into_due(), began, result })
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Slice {
     permit: Option<OwnedSemaphorePermit>,
     n_turns: u32,
     began: Option<Instant>,
+    /// The time of the recent past.
+    recent: Option<Instant>,
     is_over: bool,
 }
 
@@ -56,7 +58,7 @@ impl BusyLimit {
 
 impl Slice {
     pub(super) fn new(limit: BusyLimit) -> Self {
-        Self { limit, permit: None, n_turns: 0, began: None, is_over: false }
+        Self { limit, permit: None, n_turns: 0, began: None, recent: None, is_over: false }
     }
 
     /// Notes a turn of the dispatcher, or that it waits. A new slice begins after a wait.
@@ -72,7 +74,13 @@ impl Slice {
     /// Notes the time. The end of a call has read it.
     pub(super) fn reached(&mut self, now: Instant) {
         let began = *self.began.get_or_insert(now);
+        self.recent = Some(now);
         self.is_over |= now.saturating_duration_since(began) >= LENGTH;
+    }
+
+    /// Takes the time that was noted last, if the dispatcher has neither waited nor done anything else since.
+    pub(super) fn take_recent(&mut self) -> Option<Instant> {
+        self.recent.take()
     }
 
     /// Ends the slice early, as [`Slice::end_if_due`] does.
@@ -97,7 +105,8 @@ impl Slice {
     }
 
     fn end(&mut self) {
-        (self.permit, self.n_turns, self.began, self.is_over) = (None, 0, None, false);
+        (self.permit, self.n_turns, self.is_over) = (None, 0, false);
+        (self.began, self.recent) = (None, None);
     }
 }
 
@@ -209,6 +218,21 @@ mod tests {
         assert!(poll!(&mut next).is_pending(), "it has the permit now and goes behind the queue");
         assert!(poll!(&mut next).is_ready());
         assert!(poll!(&mut again).is_pending(), "it waits for a permit in turn");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_the_end_of_a_call_is_used_once_and_not_after_a_wait() {
+        let mut slice = Slice::new(BusyLimit::new(1));
+        let now = Instant::now();
+        slice.reached(now);
+        assert_eq!(slice.take_recent(), Some(now));
+        assert_eq!(slice.take_recent(), None);
+        slice.reached(now);
+        slice.turned(true);
+        assert_eq!(slice.take_recent(), None);
+        slice.reached(now);
+        slice.end_early(false).await;
+        assert_eq!(slice.take_recent(), None);
     }
 
     /// Without the limit, all busy dispatchers would run between two polls of another task.

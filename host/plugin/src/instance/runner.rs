@@ -30,6 +30,8 @@ pub(super) struct Runner {
     turn: Arc<Turn>,
     /// Returns the time. Tests control it.
     clock: fn() -> Instant,
+    /// When the newest call ended.
+    ended: Option<Instant>,
 }
 
 /// A call that is run. See [`Runner::run`].
@@ -48,7 +50,7 @@ struct Run<'a, F> {
 
 impl Runner {
     pub(super) fn new(engine: Engine, share: Share, usage: Usage, turn: Arc<Turn>) -> Self {
-        Self { engine, share, usage, turn, clock: Instant::now }
+        Self { engine, share, usage, turn, clock: Instant::now, ended: None }
     }
 
     /// Runs a call to its end, in slices for which it has a permit of the scheduler.
@@ -57,7 +59,7 @@ impl Runner {
     /// The time in which the call waits for its turn does not count towards the deadline. A panic of the host
     /// within the call ends the call, as a trap does.
     pub(super) async fn run<T>(
-        &self,
+        &mut self,
         limit: Duration,
         call: impl Future<Output = Result<T, wasmtime::Error>>,
     ) -> Result<T, wasmtime::Error> {
@@ -67,11 +69,17 @@ impl Runner {
         let run = Run { runner: self, call, began: Some(began), waits_since: None, timer: None };
         let (answer, ended) = run.await;
         self.usage.called(ended.saturating_duration_since(began));
+        self.ended = Some(ended);
         match answer {
             Some(Ok(answer)) => answer,
             Some(Err(panic)) => Err(call_error::panicked(panic.as_ref())),
             None => Err(DeadlinePassed.into()),
         }
+    }
+
+    /// Returns when the newest call ended.
+    pub(super) fn ended(&self) -> Option<Instant> {
+        self.ended
     }
 }
 
@@ -83,7 +91,7 @@ impl<F: Future> Future for Run<'_, F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let Runner { engine, share, usage, turn, clock } = this.runner;
+        let Runner { engine, share, usage, turn, clock, ended: _ } = this.runner;
         let began = ready!(this.poll_turn(context));
         let polled = this.call.as_mut().poll(context);
         let ended = clock();

@@ -24,7 +24,7 @@ fn engine() -> Engine {
 #[tokio::test(start_paused = true)]
 async fn promise_4_a_call_that_waits_ends_a_grace_after_its_deadline() {
     let engine = engine();
-    let runner = runner(&engine);
+    let mut runner = runner(&engine);
     let began = tokio::time::Instant::now();
     let error = runner.run(LIMIT, pending::<Result<(), _>>()).await.unwrap_err();
     assert!(error.is::<DeadlinePassed>(), "{error:?}");
@@ -37,9 +37,10 @@ async fn promise_4_a_call_that_waits_ends_a_grace_after_its_deadline_also_under_
     const TURN_OF_OTHERS: Duration = Duration::from_millis(4);
     const WAIT_FOR_THE_HOST: Duration = Duration::from_millis(2);
     let engine = engine();
-    let runner = runner(&engine);
+    let mut runner = runner(&engine);
     let (other, turn_of_other) = (engine.share(100), Arc::new(Turn::new()));
     let turn_of_same = Arc::new(Turn::new());
+    let share = runner.share.clone();
     let mut call = pin!(runner.run(LIMIT, pending::<Result<(), _>>()));
     assert!(poll!(&mut call).is_pending());
     let mut waited = Duration::ZERO;
@@ -48,8 +49,8 @@ async fn promise_4_a_call_that_waits_ends_a_grace_after_its_deadline_also_under_
         tokio::time::advance(WAIT_FOR_THE_HOST).await;
         waited += WAIT_FOR_THE_HOST;
         // Another instance of the plugin computes for a while, so its guests are not brief.
-        assert!(engine.scheduler().acquire(&runner.share, &turn_of_same, noop_waker_ref()));
-        engine.scheduler().release(&runner.share, &turn_of_same, TURN_OF_OTHERS);
+        assert!(engine.scheduler().acquire(&share, &turn_of_same, noop_waker_ref()));
+        engine.scheduler().release(&share, &turn_of_same, TURN_OF_OTHERS);
         assert!(engine.scheduler().acquire(&other, &turn_of_other, noop_waker_ref()));
         assert!(poll!(&mut call).is_pending(), "it waits for its turn");
         tokio::time::advance(TURN_OF_OTHERS).await;
@@ -67,7 +68,7 @@ async fn promise_4_a_call_that_waits_ends_a_grace_after_its_deadline_also_under_
 async fn promise_4_each_poll_of_a_call_begins_a_time_slice() {
     const LONG: Duration = Duration::from_millis(10);
     let engine = engine();
-    let runner = runner(&engine);
+    let mut runner = runner(&engine);
     let turn = Arc::clone(&runner.turn);
     for _ in 0..2 {
         tokio::time::advance(LONG).await;
@@ -80,5 +81,20 @@ async fn promise_4_each_poll_of_a_call_begins_a_time_slice() {
         };
         runner.run(LIMIT, call).await.unwrap();
         assert!(turn.is_slice_over(paused_clock() + LONG));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_newest_call_is_noted() {
+    let engine = engine();
+    let mut runner = runner(&engine);
+    assert_eq!(runner.ended(), None);
+    for _ in 0..2 {
+        let call = async {
+            tokio::time::sleep(LIMIT / 2).await;
+            Ok(())
+        };
+        runner.run(LIMIT, call).await.unwrap();
+        assert_eq!(runner.ended(), Some(paused_clock()));
     }
 }

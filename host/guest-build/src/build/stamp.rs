@@ -12,6 +12,9 @@ use crate::Project;
 /// Files in a project that are no inputs of its build.
 const NO_INPUTS: [&str; 2] = ["README.md", "plugin.yaml"];
 
+/// The folder of the cases of `oarlock plugin test`, which are no inputs either.
+const CASES: &str = "cases";
+
 /// Calls `build` unless the component has the bytes that were built from the same inputs: the project's
 /// folder, the WIT package, the SDK of its language, and `recipe`, which represents the tools and their
 /// arguments.
@@ -78,7 +81,9 @@ fn hash_folder(folder: &Path, hasher: &mut DefaultHasher, is_at_root: bool) -> R
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default();
-        let is_input = is_source(name, is_at_root) && !NO_INPUTS.iter().any(|ignored| name == *ignored);
+        let is_case = is_at_root && name == CASES;
+        let is_input =
+            is_source(name, is_at_root) && !is_case && !NO_INPUTS.iter().any(|ignored| name == *ignored);
         let is_component = path.extension().is_some_and(|extension| extension == "wasm");
         if !is_input || is_component {
             continue;
@@ -117,6 +122,8 @@ mod tests {
         fs::write(folder.path().join("plugin.yaml"), "").unwrap();
         fs::create_dir(folder.path().join(".mypy_cache")).unwrap();
         fs::write(folder.path().join(".mypy_cache/x"), "").unwrap();
+        fs::create_dir(folder.path().join("cases")).unwrap();
+        fs::write(folder.path().join("cases/first.yaml"), "").unwrap();
         assert_eq!(hash(folder.path()), before);
 
         fs::write(&source, "b").unwrap();

@@ -9,6 +9,7 @@ mod checkout;
 mod conformance;
 mod control_plane;
 mod demo;
+mod docs;
 mod fuzz;
 mod guests;
 mod sdk;
@@ -37,6 +38,8 @@ enum Command {
     Guests(guests::Args),
     /// Builds everything, runs real plugins on real events, and checks that no event was lost.
     Demo(demo::Args),
+    /// Writes the generated pages of the documentation, checks all links, and builds the site.
+    Docs(docs::Args),
     /// Builds and runs all tests, fast ones first.
     Test(test::Args),
     /// Fuzzes the decoders of external input: watch streams, list pages, objects, selectors, pointers.
@@ -75,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Guests(args) => args.run(),
         Command::Demo(args) => args.run(),
+        Command::Docs(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Fuzz(args) => args.run(),
         Command::Soak(args) => args.run(),

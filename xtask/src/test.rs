@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{self, TestBinary};
 use crate::conformance::{self, UntestedCases};
-use crate::{checkout, control_plane, guests, progress, sdk, tidy};
+use crate::{checkout, control_plane, docs, guests, progress, sdk, tidy};
 
 use summary::Summary;
 
@@ -55,6 +55,7 @@ impl Args {
         });
         let mut binaries = binaries?;
         conformance::check_built(&binaries)?;
+        docs::check_built()?;
         guests.map_err(|_| anyhow::anyhow!("the build of the guests panicked"))??;
         binaries.sort_by_key(|binary| {
             ORDER.iter().position(|name| *name == binary.package).unwrap_or(ORDER.len() - 2)

@@ -2,7 +2,8 @@
 //!
 //! Here are the rules for manifests, lock files and ARCHITECTURE.md. The others: [`source`] for one file's
 //! shape, [`clauses`] for the codes of docs/informer-semantics.md, [`limits`] for the tests of
-//! docs/limits.md, [`words`] for words that the glossary bans, [`commits`] for commit subjects.
+//! docs/limits.md, [`docs`] for links and generated pages, [`words`] for words that the glossary bans,
+//! [`commits`] for commit subjects.
 
 mod clauses;
 mod commits;
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::checkout;
 use crate::toolchain::command;
+use crate::{checkout, docs};
 
 /// Checks the rules of this repository that no lint knows.
 #[derive(clap::Args)]
@@ -91,6 +92,7 @@ pub(crate) fn check() -> Result<()> {
     faults.extend(limits.faults());
     faults.extend(lockfile_faults()?);
     faults.extend(map_faults(&architecture, |path| checkout::root().join(path).exists()));
+    faults.extend(docs::faults()?);
     faults.extend(commits::faults()?);
     if !faults.is_empty() {
         bail!("{} faults:\n  {}", faults.len(), faults.join("\n  "));
@@ -104,7 +106,7 @@ fn read(file: &Path) -> Result<String> {
 
 /// Returns the files that git tracks, of these patterns or all, without those that were deleted and not
 /// committed yet.
-fn tracked(patterns: &[&str]) -> Result<Vec<PathBuf>> {
+pub(crate) fn tracked(patterns: &[&str]) -> Result<Vec<PathBuf>> {
     let mut git = std::process::Command::new("git");
     let files = command::output(git.current_dir(checkout::root()).arg("ls-files").args(patterns))?;
     Ok(files.lines().map(PathBuf::from).filter(|file| checkout::root().join(file).is_file()).collect())

@@ -5,6 +5,7 @@ mod bad_roll_out;
 mod command;
 mod compare;
 mod demo;
+mod docs;
 mod examples;
 mod hostile;
 mod new_plugins;

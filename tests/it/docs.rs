@@ -1,0 +1,156 @@
+//! The commands and snippets of README.md and docs/: they run, and print what the page says.
+
+mod page;
+mod session;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use oarlock_tests::host_process::checkout;
+
+use self::page::{Block, Test, blocks, not_from, pages};
+use self::session::Session;
+use crate::command::{oarlock, written};
+
+/// Returns the blocks of all pages with one of these tests.
+fn all(is_wanted: impl Fn(&Test) -> bool) -> anyhow::Result<Vec<Block>> {
+    let mut found = Vec::new();
+    for page in pages()? {
+        found.extend(blocks(&page)?.into_iter().filter(|block| is_wanted(&block.test)));
+    }
+    ensure!(!found.is_empty(), "no page has such a block");
+    Ok(found)
+}
+
+#[test]
+fn every_snippet_is_tested_or_says_why_not() -> anyhow::Result<()> {
+    for page in pages()? {
+        blocks(&page)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn snippets_are_what_the_files_have() -> anyhow::Result<()> {
+    for Block { place, text, test } in all(|test| matches!(test, Test::From(_)))? {
+        let Test::From(file) = test else { continue };
+        let whole = fs::read_to_string(checkout().join(&file))
+            .with_context(|| format!("{place}: {}", file.display()))?;
+        if let Some(run) = not_from(&text, &whole) {
+            anyhow::bail!("{place}: these lines are not in {}, or in another order:\n{run}", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// Makes the folder of a plugin whose component is that of mirror.
+fn plugin(file: &str, component: &str) -> anyhow::Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    fs::copy(checkout().join("target/guests/mirror.wasm"), folder.path().join(component))?;
+    fs::write(folder.path().join("plugin.yaml"), file)?;
+    Ok(folder)
+}
+
+#[test]
+fn plugin_files_are_valid() -> anyhow::Result<()> {
+    for Block { place, text, .. } in all(|test| *test == Test::PluginFile)? {
+        let folder = plugin(&text, "mirror.wasm")?;
+        written(folder.path(), &["plugin", "check"]).context(place)?;
+    }
+    Ok(())
+}
+
+/// The cases are of other plugins, so they may fail, but each is read and run.
+#[test]
+fn cases_are_valid() -> anyhow::Result<()> {
+    let file = "{name: a, component: a.wasm, serviceAccount: {namespace: default, name: a}}";
+    for Block { place, text, .. } in all(|test| *test == Test::Case)? {
+        let folder = plugin(file, "a.wasm")?;
+        fs::create_dir(folder.path().join("cases"))?;
+        fs::write(folder.path().join("cases/a.yaml"), text)?;
+        let output = oarlock(folder.path(), &["plugin", "test"])?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(matches!(output.status.code(), Some(0 | 1)), "{place}: {printed}{errors}");
+        ensure!(printed.contains("a: 1 case"), "{place}: {printed}{errors}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_of_each_page_do_what_it_says() -> anyhow::Result<()> {
+    let is_run =
+        |block: &Block| matches!(block.test, Test::Run | Test::RunAndFail | Test::Start | Test::Printed);
+    let has_kubectl = Command::new("kubectl").arg("version").arg("--client").output().is_ok();
+    for page in pages()? {
+        let blocks: Vec<_> = blocks(&page)?.into_iter().filter(is_run).collect();
+        if blocks.is_empty() {
+            continue;
+        }
+        if !has_kubectl && blocks.iter().any(|block| block.text.contains("kubectl")) {
+            skipped_since_kubectl_is_missing(&page)?;
+            continue;
+        }
+        let mut session = Session::begin()?;
+        for block in &blocks {
+            println!("{}", block.place);
+            match block.test {
+                Test::Run => session.run(block, true)?,
+                Test::RunAndFail => session.run(block, false)?,
+                Test::Start => session.start(block)?,
+                _ => session.printed(block).await?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Says that a page was not run, and fails in CI, where kubectl must be installed.
+fn skipped_since_kubectl_is_missing(page: &Path) -> anyhow::Result<()> {
+    println!("SKIPPED: the commands of {} were not run, since kubectl is missing", page.display());
+    ensure!(std::env::var_os("CI").is_none(), "install kubectl: the commands of {} need it", page.display());
+    Ok(())
+}
+
+/// Returns the texts of the sources of the host. A string that goes on in the next line is one text.
+fn sources() -> anyhow::Result<String> {
+    let mut texts = String::new();
+    let mut folders = vec![checkout().join("host")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                texts += &fs::read_to_string(path)?;
+            }
+        }
+    }
+    let mut joined = String::with_capacity(texts.len());
+    let mut parts = texts.split("\\\n");
+    joined.extend(parts.next());
+    for part in parts {
+        joined += part.trim_start();
+    }
+    Ok(joined)
+}
+
+#[test]
+fn the_errors_of_the_page_are_those_of_the_host() -> anyhow::Result<()> {
+    let page = fs::read_to_string(checkout().join("docs/errors.md"))?;
+    let sources = sources()?;
+    let mut n_errors = 0;
+    for row in page.lines().filter(|line| line.starts_with("| `")) {
+        let error = row.split(" | ").next().unwrap_or_default();
+        for text in error.split('`').skip(1).step_by(2) {
+            n_errors += 1;
+            for part in text.split('…').map(str::trim).filter(|part| part.len() > 3) {
+                ensure!(sources.contains(part), "no source of the host has {part:?}: {row}");
+            }
+        }
+    }
+    ensure!(n_errors > 40, "docs/errors.md names {n_errors} errors");
+    Ok(())
+}

@@ -159,7 +159,13 @@ async fn dev_builds_a_plugin_and_swaps_it_when_its_source_changes() -> anyhow::R
 fn errors_in_sources_are_shown_with_file_and_line() -> anyhow::Result<()> {
     let cases = [
         ("rust", "src/lib.rs", "fn start() ->", "fn start( ->", "src/lib.rs:"),
-        ("python", "plugin.py", "def added(event: Added) ->", "def added(event: Added ->", "plugin.py\", line "),
+        (
+            "python",
+            "plugin.py",
+            "def added(event: Added) ->",
+            "def added(event: Added ->",
+            "plugin.py\", line ",
+        ),
         ("ts", "plugin.ts", "onAdd({ object })", "onAdd({ thing })", "plugin.ts("),
         ("js", "plugin.js", "onAdd({ object })", "onAdd({ object )", "plugin.js"),
         (

@@ -61,7 +61,8 @@ impl Language {
         }
     }
 
-    /// Returns the folder with the sources of its SDK among the SDKs, without what the SDK's own build writes.
+    /// Returns the folder with the sources of its SDK among the SDKs, without what the SDK's own build
+    /// writes.
     pub(crate) const fn sdk(self) -> &'static str {
         match self {
             Self::TypeScript | Self::JavaScript => "ts/src",

@@ -1,7 +1,7 @@
 //! `cargo xtask bench languages`: the plugin `mirror` in each language, measured.
 //!
-//! The same behaviour, and so the same load: ConfigMaps that are mirrored to no namespace, so that the time for each
-//! notification is that of the language, its SDK and the border, without requests.
+//! The same behaviour, and so the same load: ConfigMaps that are mirrored to no namespace, so that the time
+//! for each notification is that of the language, its SDK and the border, without requests.
 
 mod table;
 

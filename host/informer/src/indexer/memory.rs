@@ -9,8 +9,8 @@ pub struct Memory {
     pub objects: usize,
     /// The length of all objects' JSON texts, as if none were compressed.
     pub text: usize,
-    /// The length of the hot texts, and the bytes of the values that the decoder copied with them. Values that
-    /// are kept for the next change as well count twice.
+    /// The length of the hot texts, and the bytes of the values that the decoder copied with them. Values
+    /// that are kept for the next change as well count twice.
     pub plain: usize,
     /// The compressed length of the cold texts.
     pub compressed: usize,

@@ -19,8 +19,8 @@ impl Object {
         self.0.body.lock().compressed_length()
     }
 
-    /// Returns how many bytes it takes while it is hot, beside its metadata: the text, and the values that the
-    /// decoder copied. This does not change when the text is compressed.
+    /// Returns how many bytes it takes while it is hot, beside its metadata: the text, and the values that
+    /// the decoder copied. This does not change when the text is compressed.
     pub(crate) fn hot_length(&self) -> usize {
         self.json_length() + self.0.body.lock().n_copied()
     }

@@ -1,3 +1,5 @@
+mod reference;
+
 use super::*;
 
 const GOOD: &str = "\

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 /// Stands still until the plugin serves, and moves with the runtime's clock from then on, in whole seconds.
 ///
 /// Each step takes some milliseconds of the runtime's time, until nothing happens any more. They are not
-/// shown, so that what a plugin computes from the time is a round value. A timer is never early: the time that is
-/// shown is not ahead of the runtime's.
+/// shown, so that what a plugin computes from the time is a round value. A timer is never early: the time
+/// that is shown is not ahead of the runtime's.
 #[derive(Debug)]
 pub(crate) struct CaseClock {
     start: SystemTime,

@@ -4,6 +4,7 @@ mod page;
 mod session;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -109,7 +110,12 @@ async fn the_commands_of_each_page_do_what_it_says() -> anyhow::Result<()> {
 
 /// Says that a page was not run, and fails in CI, where kubectl must be installed.
 fn skipped_since_kubectl_is_missing(page: &Path) -> anyhow::Result<()> {
-    println!("SKIPPED: the commands of {} were not run, since kubectl is missing", page.display());
+    // Not `eprintln!`, whose text the test harness keeps to itself when a test passes.
+    writeln!(
+        std::io::stderr(),
+        "SKIPPED: the commands of {} were not run, since kubectl is missing",
+        page.display()
+    )?;
     ensure!(std::env::var_os("CI").is_none(), "install kubectl: the commands of {} need it", page.display());
     Ok(())
 }

@@ -56,6 +56,7 @@ struct Seen {
 
 impl Host {
     /// Starts the host. Returns when the plugin serves and has handled what the start caused.
+    #[expect(clippy::disallowed_methods, reason = "a case has a runtime of its own: its tasks end with it")]
     pub(crate) async fn start(
         server: &InProcess,
         plugin: PathBuf,

@@ -70,7 +70,7 @@ impl Sources {
     fn wait_for_change(&self, built: Option<u64>) -> Option<u64> {
         let mut before = built;
         loop {
-            std::thread::sleep(LOOK);
+            std::thread::park_timeout(LOOK);
             let now = self.state();
             if now != built && now == before {
                 return now;

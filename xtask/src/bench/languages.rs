@@ -198,7 +198,7 @@ fn notifications(
             break page;
         }
         ensure!(Instant::now() < until, "the plugin handled not all of {wanted} changes: {page}");
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::park_timeout(Duration::from_millis(200));
     };
     let calls = sum(&page, "oarlock_plugin_calls_total", "on-add")
         + sum(&page, "oarlock_plugin_calls_total", "on-update");

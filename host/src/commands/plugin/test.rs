@@ -229,6 +229,6 @@ fn state(watched: &[Watched]) -> Vec<Option<u64>> {
 
 fn wait_for_change(watched: &[Watched], before: &[Option<u64>]) {
     while state(watched) == before {
-        std::thread::sleep(LOOK);
+        std::thread::park_timeout(LOOK);
     }
 }

@@ -1,5 +1,5 @@
-//! `inspect` and `rbac` refuse a plugin with the same message as a host. `cargo xtask guests` builds the
-//! guest.
+//! `inspect`, `check` and `rbac` refuse a plugin with the same message as a host. `cargo xtask guests`
+//! builds the guest.
 
 use std::{fs, path::Path};
 
@@ -29,14 +29,16 @@ fn hosted(folder: &Path) -> Value {
 }
 
 #[test]
-fn inspect_and_rbac_refuse_a_plugin_with_the_message_of_a_host() {
+fn inspect_check_and_rbac_refuse_a_plugin_with_the_message_of_a_host() {
     let folder = tempfile::tempdir().unwrap();
     let mut messages = String::new();
     for how in ["bad selector", "write with a verb of its own", "bad field", "refuses", "index of nothing"] {
         plugin(folder.path(), how);
         let refused = hosted(folder.path());
         let message = refused["message"].as_str().unwrap_or_else(|| panic!("{how}: {refused}"));
-        for command in [["plugin", "inspect", "p.yaml"].as_slice(), &["rbac", "p.yaml"]] {
+        for command in
+            [["plugin", "inspect", "p.yaml"].as_slice(), &["plugin", "check", "p.yaml"], &["rbac", "p.yaml"]]
+        {
             let output = run(folder.path(), command);
             assert_eq!(output.code, Some(2), "{how}");
             assert!(output.stderr.contains(message), "{how}: {}\n{message}", output.stderr);
@@ -58,7 +60,9 @@ fn a_guest_cannot_control_a_terminal() {
     let is_control = |it: char| it.is_control() && it != '\n';
     for how in ["controls terminals", "refuses and controls terminals"] {
         plugin(folder.path(), how);
-        for args in [["plugin", "inspect", "p.yaml"].as_slice(), &["rbac", "p.yaml"]] {
+        for args in
+            [["plugin", "inspect", "p.yaml"].as_slice(), &["plugin", "check", "p.yaml"], &["rbac", "p.yaml"]]
+        {
             let output = oarlock(folder.path()).args(args).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
             assert!(!text.contains(is_control), "{how}: {text:?}");

@@ -9,6 +9,7 @@ use oarlock_controller::{
     account::Account,
     config::PluginFile,
     rbac::{self, Needs},
+    report::OneLine,
 };
 use oarlock_guest_build::progress;
 use oarlock_plugin::{EngineConfig, Limits};
@@ -16,6 +17,7 @@ use oarlock_plugin::{EngineConfig, Limits};
 use super::{
     super::{
         examine::{self, Examined},
+        printed,
         sources::Sources,
     },
     show,
@@ -40,7 +42,8 @@ pub(super) async fn check(args: CheckArgs, engine: EngineConfig) -> Ended {
     text.push_str(&show::component(&subject.component, &subject.examined));
     let warnings = subject.warnings()?;
     for warning in &warnings {
-        text.push_str(&format!("warning: {warning}\n"));
+        // The component chose some of the names in it.
+        text.push_str(&format!("warning: {}\n", OneLine(warning)));
     }
     std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)?;
     match warnings.len() {
@@ -57,9 +60,7 @@ pub(super) async fn check(args: CheckArgs, engine: EngineConfig) -> Ended {
 pub(super) async fn inspect(args: InspectArgs, engine: EngineConfig) -> Ended {
     let InspectArgs { file } = args;
     let subject = Subject::examine(&file, false, engine).await?;
-    let mut text =
-        serde_json::to_string_pretty(&json::of(&subject, &subject.warnings()?)).map_err(Failure::running)?;
-    text.push('\n');
+    let text = printed::pretty(&json::of(&subject, &subject.warnings()?))?;
     std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)
 }
 

@@ -44,7 +44,7 @@ fn text(plugin: &NewPlugin, paths: &[String], tools: &[Tool]) -> String {
             text += &format!("  {command}    # {tool} ({wanted}) is missing\n");
         }
     }
-    text + &format!("  cd {name}\n  oarlock plugin build\n  oarlock dev .\n")
+    text + &format!("  cd {name}\n  oarlock dev .\n  oarlock plugin test\n")
 }
 
 #[cfg(test)]
@@ -74,8 +74,8 @@ mod tests {
         Next:
           brew install python    # python3 with pip (3.10 or newer) is missing
           cd web-watcher
-          oarlock plugin build
           oarlock dev .
+          oarlock plugin test
         ");
     }
 }

@@ -4,6 +4,10 @@ use oarlock_plugin::contract::{Content, Description, Enqueue, Subscription};
 
 use super::super::{super::examine::Examined, show};
 
+/// The interfaces that a plugin may import.
+const INTERFACES: [&str; 9] =
+    ["event", "cache", "client", "work-queue", "events", "log", "clock", "config", "metrics"];
+
 /// Returns one sentence for each.
 pub(super) fn of(examined: &Examined) -> Vec<String> {
     let Examined { component, description, .. } = examined;
@@ -11,7 +15,9 @@ pub(super) fn of(examined: &Examined) -> Vec<String> {
         Exports { handler: component.exports_handler(), reconciler: component.exports_reconciler() };
     let mut advice = of_description(description, exports);
     let n_requests = description.requests.len();
-    if examined.imports("client") && n_requests == 0 {
+    // The bindings of some languages import everything, used or not.
+    let imports_all = INTERFACES.iter().all(|interface| examined.imports(interface));
+    if examined.imports("client") && !imports_all && n_requests == 0 {
         advice.push(
             "it imports `client` and declares no requests: its account has no right to send any, so they fail with \
              `forbidden`"

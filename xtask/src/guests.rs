@@ -54,6 +54,9 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
                 failed.push(name.to_owned());
             }
         };
+        if language == Language::Go {
+            crate::sdk::go::write_bindings()?;
+        }
         if language == Language::Rust {
             note("the Rust guests", rust::build(&guests));
             continue;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use include_dir::{Dir, DirEntry, include_dir};
 use sha2::{Digest, Sha256};
 
+use crate::bindings;
 use crate::toolchain::cache;
 
 /// The folders and files of the contract and the SDKs, with their places in the repository. The SDK has each
@@ -64,9 +65,14 @@ impl Sources {
             digest.update((bytes.len() as u64).to_le_bytes());
             digest.update(bytes);
         }
+        // The bindings change with their generator.
+        for (_, bytes) in files(&GO_RUNTIME) {
+            digest.update(bytes);
+        }
         let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let root = cache::entry(&format!("sdk-{digest}"), |folder| {
-            all.iter().try_for_each(|(path, bytes)| write(&folder.join(path), bytes))
+            all.iter().try_for_each(|(path, bytes)| write(&folder.join(path), bytes))?;
+            bindings::go_sdk(&folder.join("wit"), &folder.join("guest-sdk/go"))
         })?;
         Ok(Self { root })
     }

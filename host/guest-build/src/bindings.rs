@@ -2,7 +2,7 @@
 //! from the same crates, so that these need not be installed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use wasi_preview1_component_adapter_provider::{
@@ -73,9 +73,7 @@ pub fn go_sdk(wit: &Path, sdk: &Path) -> Result<()> {
 
 /// Makes a folder the same as another one, which it may take.
 fn replace(made: &Path, place: &Path) -> Result<()> {
-    let files = embedded::below(made)?;
-    let is_same = |path: &PathBuf| matches!((fs::read(made.join(path)), fs::read(place.join(path))), (Ok(a), Ok(b)) if a == b);
-    if files.iter().all(is_same) && embedded::below(place).is_ok_and(|there| there == files) {
+    if embedded::is_same(made, place) {
         return Ok(());
     }
     if place.exists() {

@@ -111,6 +111,13 @@ fn is_cache_of_python(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "__pycache__")
 }
 
+/// Returns whether two folders have the same files.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    let (Ok(files), Ok(others)) = (below(one), below(other)) else { return false };
+    let is_same = |path: &PathBuf| matches!((fs::read(one.join(path)), fs::read(other.join(path))), (Ok(a), Ok(b)) if a == b);
+    files == others && files.iter().all(is_same)
+}
+
 /// Returns all files below an embedded folder: paths and bytes.
 pub(crate) fn files(folder: &'static Dir<'static>) -> Vec<(&'static Path, &'static [u8])> {
     let mut found = vec![];

@@ -74,16 +74,11 @@ fn compile(project: &Project, module: &Module, toolchain: &Toolchain) -> Result<
 
 /// Makes a folder of a project the same as one of the SDKs.
 fn write_sdk(source: &Path, place: &Path) -> Result<()> {
-    let files = embedded::below(source)?;
-    let is_same = |path: &PathBuf| {
-        let there = fs::read(place.join(path)).ok();
-        there.is_some() && there == fs::read(source.join(path)).ok()
-    };
-    if files.iter().all(is_same) && embedded::below(place).is_ok_and(|there| there == files) {
+    if embedded::is_same(source, place) {
         return Ok(());
     }
     fresh_folder(place)?;
-    for path in files {
+    for path in embedded::below(source)? {
         let bytes =
             fs::read(source.join(&path)).with_context(|| format!("cannot read {}", path.display()))?;
         embedded::write(&place.join(path), &bytes)?;

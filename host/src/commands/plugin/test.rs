@@ -33,6 +33,8 @@ const CASES: &str = "cases";
 /// A plugin and the files of its cases.
 struct Chosen {
     file: PluginFile,
+    /// The folder of the cases.
+    folder: PathBuf,
     cases: Vec<PathBuf>,
 }
 
@@ -67,14 +69,11 @@ async fn once(args: &TestArgs, engine: &EngineConfig) -> Ended {
     }
     let mut lines = Vec::new();
     let mut totals = Shown::default();
-    for Chosen { file, cases } in chosen {
+    for Chosen { file, folder: _, cases } in chosen {
         prepare(&file, args, engine).await?;
         totals.plugin(&file, cases.len())?;
         for path in cases {
-            let case = match Case::read(&path) {
-                Ok(case) => case,
-                Err(error) => return Err(Failure::caller(error)),
-            };
+            let case = Case::read(&path).map_err(Failure::caller)?;
             let (file, engine, accepts) = (file.clone(), engine.clone(), args.accept);
             let name = case.name();
             let plugin = file.name.clone();
@@ -133,7 +132,8 @@ fn choose(args: &TestArgs) -> Result<Vec<Chosen>, Failure> {
         if let Some(part) = &args.name {
             cases.retain(|path| path.file_stem().is_some_and(|name| name.to_string_lossy().contains(part)));
         }
-        let entry = chosen.entry(file.path.clone()).or_insert_with(|| Chosen { file, cases: Vec::new() });
+        let entry = chosen.entry(file.path.clone());
+        let entry = entry.or_insert_with(|| Chosen { file, folder: all, cases: Vec::new() });
         entry.cases.append(&mut cases);
     }
     Ok(chosen.into_values().collect())
@@ -187,17 +187,17 @@ fn with_cache(engine: EngineConfig) -> Result<(EngineConfig, Option<TempDir>), F
 struct Watched {
     sources: Option<Sources>,
     files: Vec<PathBuf>,
-    folders: Vec<PathBuf>,
+    /// The folder of the cases.
+    folder: PathBuf,
 }
 
 fn watched(chosen: &[Chosen], args: &TestArgs) -> Result<Vec<Watched>, Failure> {
     let mut watched = Vec::new();
-    for Chosen { file, .. } in chosen {
-        let cases = folder(&file.path).join(CASES);
+    for Chosen { file, folder, .. } in chosen {
         watched.push(Watched {
             sources: if args.no_build { None } else { Sources::beside(file)? },
             files: vec![file.path.clone(), file.component.clone()],
-            folders: vec![args.cases.clone().unwrap_or(cases)],
+            folder: folder.clone(),
         });
     }
     Ok(watched)
@@ -212,14 +212,12 @@ fn state(watched: &[Watched]) -> Vec<Option<u64>> {
         std::fs::metadata(path).ok().map(|it| (it.len(), it.modified().ok())).hash(hasher);
     };
     let mut states = Vec::new();
-    for Watched { sources, files, folders } in watched {
+    for Watched { sources, files, folder } in watched {
         let mut hasher = DefaultHasher::new();
         let n_files = if sources.is_some() { 1 } else { files.len() };
         files.iter().take(n_files).for_each(|path| of_file(path, &mut hasher));
-        for folder in folders {
-            for case in self::files(folder, false).unwrap_or_default() {
-                of_file(&case, &mut hasher);
-            }
+        for case in self::files(folder, false).unwrap_or_default() {
+            of_file(&case, &mut hasher);
         }
         states.push(Some(hasher.finish()));
         states.push(sources.as_ref().and_then(Sources::state));

@@ -87,9 +87,7 @@ pub async fn measure(
     limits: Limits,
     log: Arc<GuestLog>,
 ) -> Result<Measured, DescribeError> {
-    let asking = Box::pin(ask(component, config, limits, log));
-    let (answer, _) = computing::at_most(MOST_COMPUTED, asking).await;
-    answer.unwrap_or(Err(DescribeError::Computes { limit: MOST_COMPUTED }))
+    measure_counted(component, config, limits, log).await.0
 }
 
 /// Does the same as [`describe`]; also returns how long the guest computed, in any case.
@@ -99,10 +97,19 @@ pub async fn describe_counted(
     limits: Limits,
     log: Arc<GuestLog>,
 ) -> (Result<Description, DescribeError>, Duration) {
+    let (measured, computed) = measure_counted(component, config, limits, log).await;
+    (measured.map(|measured| measured.description), computed)
+}
+
+async fn measure_counted(
+    component: &Component,
+    config: Arc<Value>,
+    limits: Limits,
+    log: Arc<GuestLog>,
+) -> (Result<Measured, DescribeError>, Duration) {
     let asking = Box::pin(ask(component, config, limits, log));
     let (answer, computed) = computing::at_most(MOST_COMPUTED, asking).await;
-    let answer = answer.unwrap_or(Err(DescribeError::Computes { limit: MOST_COMPUTED }));
-    (answer.map(|measured| measured.description), computed)
+    (answer.unwrap_or(Err(DescribeError::Computes { limit: MOST_COMPUTED })), computed)
 }
 
 async fn ask(

@@ -18,9 +18,9 @@ pub(crate) fn oarlock(folder: &Path, arguments: &[&str]) -> anyhow::Result<Outpu
 /// Runs `oarlock` in a folder, which must succeed, and returns what it wrote.
 pub(crate) fn written(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let output = oarlock(folder, arguments)?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "oarlock {arguments:?} failed: {errors}");
-    Ok(format!("{}{errors}", String::from_utf8_lossy(&output.stdout)))
+    let written = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned()).concat();
+    ensure!(output.status.success(), "oarlock {arguments:?} failed: {written}");
+    Ok(written)
 }
 
 /// Returns what `oarlock`, which must fail with this exit code, wrote to standard error.

@@ -14,6 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use wasmtime::component::{HasData, InstancePre, Linker};
 
+pub(crate) use self::wasi::hex;
 use crate::{CallError, Component, bindings, imports, state::StoreState};
 
 /// Sees the calls and imports of one instance, in order. An instance runs one call at a time, and a guest

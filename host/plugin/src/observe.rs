@@ -1,18 +1,25 @@
-//! Observes instances: a function receives each call with everything that crossed the border meanwhile, and
-//! the guest's clocks are the observer's.
+//! Observes instances: a function receives each call with everything that crossed the border meanwhile. The
+//! guest's clocks are the observer's, and its random numbers are the same in every run.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
+use rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 
 use crate::{
     CallError, Interception,
-    imports::{clock, wasi::coarse},
-    intercept::{Intercept, value},
+    imports::{
+        clock,
+        wasi::{MAX_RANDOM_BYTES, coarse},
+    },
+    intercept::{Intercept, hex, value},
     record::{Call, Ended, Import, ended},
 };
 
@@ -30,13 +37,21 @@ pub trait Observe: Send + Sync + 'static {
 struct Observer<O> {
     to: Arc<O>,
     made: SystemTime,
+    random: Mutex<StdRng>,
     call: Mutex<Option<Call>>,
 }
 
-/// Returns the interception of instances that passes their calls to `to`.
+/// Returns the interception of instances that passes their calls to `to`. The first instance gets the same
+/// random numbers in every run, and so does each one after it.
 #[must_use]
 pub fn observe<O: Observe>(to: Arc<O>) -> Interception {
-    Interception::new(move || Observer { to: to.clone(), made: to.now(), call: Mutex::default() })
+    let instances = AtomicU64::new(0);
+    Interception::new(move || Observer {
+        to: to.clone(),
+        made: to.now(),
+        random: Mutex::new(StdRng::seed_from_u64(instances.fetch_add(1, Ordering::Relaxed))),
+        call: Mutex::default(),
+    })
 }
 
 // === impl Observer ===
@@ -65,6 +80,26 @@ impl<O: Observe> Observer<O> {
     }
 }
 
+impl<O> Observer<O> {
+    /// Returns the answer of a source of random numbers. The host refuses what is too long.
+    fn random(&self, function: &str, arguments: &Value) -> Option<Value> {
+        let mut random = self.random.lock();
+        match function {
+            "wasi:random/random.get-random-bytes" | "wasi:random/insecure.get-insecure-random-bytes" => {
+                let length = arguments["len"].as_u64().filter(|it| *it <= MAX_RANDOM_BYTES)?;
+                let mut bytes = vec![0; usize::try_from(length).ok()?];
+                random.fill_bytes(&mut bytes);
+                Some(json!(hex(&bytes)))
+            }
+            "wasi:random/random.get-random-u64" | "wasi:random/insecure.get-insecure-random-u64" => {
+                Some(json!(random.next_u64()))
+            }
+            "wasi:random/insecure-seed.insecure-seed" => Some(json!(random.random::<(u64, u64)>())),
+            _ => None,
+        }
+    }
+}
+
 impl<O: Observe> Intercept for Observer<O> {
     fn call_begins(&self, function: &'static str, argument: Value) {
         // A call whose future was dropped had no end.
@@ -84,7 +119,7 @@ impl<O: Observe> Intercept for Observer<O> {
     }
 
     fn import_begins(&self, function: &'static str, arguments: Value) -> Option<Value> {
-        if let Some(answer) = self.clock(function) {
+        if let Some(answer) = self.clock(function).or_else(|| self.random(function, &arguments)) {
             return Some(answer);
         }
         if let Some(call) = &mut *self.call.lock() {
@@ -104,10 +139,52 @@ impl<O: Observe> Intercept for Observer<O> {
     }
 
     fn answer_is_invalid(&self, error: &serde_json::Error) -> ! {
-        unreachable!("only clocks are answered: {error}")
+        unreachable!("only clocks and random numbers are answered: {error}")
     }
 
     fn answers(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Observe for Nothing {
+        fn now(&self) -> SystemTime {
+            UNIX_EPOCH
+        }
+
+        fn called(&self, _: Call) {}
+    }
+
+    #[test]
+    fn each_instance_gets_the_same_random_numbers_in_every_run() {
+        let run = || {
+            let interception = observe(Arc::new(Nothing));
+            [interception.interceptor(), interception.interceptor()].map(|instance| {
+                [
+                    ("wasi:random/random.get-random-u64", json!({})),
+                    ("wasi:random/random.get-random-bytes", json!({"len": 16})),
+                    ("wasi:random/insecure.get-insecure-random-bytes", json!({"len": 0})),
+                    ("wasi:random/insecure-seed.insecure-seed", json!({})),
+                ]
+                .map(|(function, arguments)| instance.import_begins(function, arguments).expect("an answer"))
+            })
+        };
+        let [first, second] = run();
+        assert_eq!([first.clone(), second.clone()], run());
+        assert_ne!(first, second);
+        assert_eq!((first[1].as_str().map(str::len), &first[2]), (Some(32), &json!("")), "two digits a byte");
+    }
+
+    #[test]
+    fn the_host_refuses_random_bytes_that_are_too_many() {
+        let instance = observe(Arc::new(Nothing)).interceptor();
+        let arguments = json!({"len": MAX_RANDOM_BYTES + 1});
+        assert_eq!(instance.import_begins("wasi:random/random.get-random-bytes", arguments), None);
     }
 }

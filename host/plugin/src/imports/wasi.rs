@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The maximum number of random bytes in one call, which the host allocates.
-const MAX_RANDOM_BYTES: u64 = 64 << 10;
+pub(crate) const MAX_RANDOM_BYTES: u64 = 64 << 10;
 
 /// Links the interfaces that [`crate::component`] accepts.
 pub(crate) fn add_to_linker(linker: &mut Linker<StoreState>) -> wasmtime::Result<()> {

@@ -132,7 +132,7 @@ fn datetime((seconds, nanoseconds): (u64, u32)) -> Datetime {
     Datetime { seconds, nanoseconds }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

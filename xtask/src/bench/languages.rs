@@ -25,7 +25,7 @@ const TABLE: &str = "docs/languages-measured.md";
 
 /// ConfigMaps, and changes of each.
 const OBJECTS: u64 = 500;
-const UPDATES: u64 = 3;
+const UPDATES: u64 = 20;
 
 /// How long the last calls may take.
 const LAST_CALLS: Duration = Duration::from_secs(120);

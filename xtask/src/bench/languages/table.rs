@@ -13,8 +13,8 @@ const ROWS: [(&str, &str); 10] = [
     ("start of an instance, ms", "start_ms"),
     ("memory after the start, KiB", "kib_after_start"),
     ("memory after work, KiB", "kib_after_work"),
-    ("guest CPU for each notification, µs", "guest_us_per_notification"),
-    ("host CPU in imports for each, µs", "host_us_per_notification"),
+    ("time in the guest for each notification, µs", "guest_us_per_notification"),
+    ("time in the host's imports for each, µs", "host_us_per_notification"),
 ];
 
 /// Returns the table: a row for each figure, a column for each language.
@@ -32,8 +32,10 @@ pub(super) fn of(figures: &Figures, languages: &[&str]) -> String {
 pub(super) fn page(table: &str) -> String {
     format!(
         "# What a language costs\n\nWritten by `cargo xtask bench languages`: the plugin `mirror` in each language, with equal behaviour. \
-         Compare\nthe columns; the values are those of one machine. The notifications are of ConfigMaps that are mirrored to \
-         no\nnamespace, so the plugin sends no requests.\n\n```text\n{table}```\n"
+         Compare\nthe columns; the values are those of one machine with two cores. The notifications are of ConfigMaps that\nare \
+         mirrored to no namespace: for each one the plugin reads the cache six times, through indices, and sends no\nrequests. \
+         The host, the API server and the writer share the cores, and the time of a call includes that\nin which the system ran \
+         another process, so the times for each notification are upper bounds.\n\n```text\n{table}```\n"
     )
 }
 

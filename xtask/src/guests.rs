@@ -4,6 +4,7 @@
 //! the folder. The project file in the folder determines the language. Components that did not change are not
 //! written, so that a running host reloads only the changed ones.
 
+mod ported;
 mod rust;
 
 use std::collections::BTreeMap;
@@ -13,12 +14,9 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use oarlock_guest_build::{Language, Project};
 
+use crate::checkout;
 use crate::progress;
 use crate::toolchain::cache;
-use crate::{checkout, sdk};
-
-/// The folder of guests whose sources are fetched.
-const PORTED: &str = "tests/ported";
 
 /// Builds guests into target/guests/NAME.wasm.
 #[derive(clap::Args)]
@@ -62,8 +60,8 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
             continue;
         }
         for guest in &guests {
-            let fetched = if is_ported(guest) { sdk::go::generate(&guest.folder) } else { Ok(()) };
-            note(&guest.name, fetched.and_then(|()| oarlock_guest_build::build(guest)).map(drop));
+            let built = ported::fetch(guest).and_then(|()| oarlock_guest_build::build(guest));
+            note(&guest.name, built.map(drop));
         }
     }
     ensure!(failed.is_empty(), "these guests were not built: {}", failed.join(", "));
@@ -86,15 +84,10 @@ pub(crate) fn build_again(name: &str) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// Returns whether a guest has sources of others, which must be fetched.
-fn is_ported(guest: &Project) -> bool {
-    guest.folder.starts_with(checkout::root().join(PORTED))
-}
-
 /// Returns all guests of this checkout, by name.
 fn find() -> Result<BTreeMap<String, Project>> {
     let mut guests = BTreeMap::new();
-    for place in ["plugins", "tests/fixtures", PORTED, "bench/guests"] {
+    for place in ["plugins", "tests/fixtures", ported::FOLDER, "bench/guests"] {
         let place = checkout::root().join(place);
         let Ok(folders) = fs::read_dir(&place) else {
             continue;

@@ -2,7 +2,7 @@
 
 mod c;
 pub(crate) mod go;
-mod python;
+pub(crate) mod python;
 mod rust;
 mod ts;
 

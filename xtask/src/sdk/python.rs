@@ -43,6 +43,11 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
+/// Returns the folder with kopf's examples.
+pub(crate) fn kopf_examples() -> Result<PathBuf> {
+    Ok(python::source(KOPF)?.join("examples"))
+}
+
 struct Check {
     tools: Tools,
     sdk: PathBuf,
@@ -71,8 +76,7 @@ impl Check {
             .arg(checkout::wit())
             .args(["--world", "plugin", "bindings"]);
         command::run(bindings.arg(&stubs))?;
-        let kopf_examples = python::source(KOPF)?.join("examples");
-        Ok(Self { tools, sdk, stubs, work, kopf_examples })
+        Ok(Self { tools, sdk, stubs, work, kopf_examples: kopf_examples()? })
     }
 
     /// Checks the project in a folder, which has a `pyproject.toml`.

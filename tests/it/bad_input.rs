@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use kube::config::Kubeconfig;
+use oarlock_built_guests::component;
 use oarlock_dev_cluster::{Config, DevCluster};
 use oarlock_tests::cluster::Cluster;
-use oarlock_tests::host_process::{HostProcess, binary, checkout};
+use oarlock_tests::host_process::{HostProcess, binary};
 use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -16,10 +17,6 @@ async fn embedded() -> anyhow::Result<(DevCluster, Cluster)> {
     let server = DevCluster::start(Config::default()).await?;
     let cluster = Cluster::connect(Kubeconfig::from_yaml(&server.kubeconfig())?).await?;
     Ok((server, cluster))
-}
-
-fn guest(name: &str) -> PathBuf {
-    checkout().join("target/guests").join(format!("{name}.wasm"))
 }
 
 /// Writes a plugin file for a component, with more lines of YAML.
@@ -53,16 +50,16 @@ async fn bad_plugins_are_refused_by_name_and_the_others_run() -> anyhow::Result<
         let path = folder.join(name);
         std::fs::write(&path, bytes).map(|()| path)
     };
-    let whole = std::fs::read(guest("hello-c"))?;
+    let whole = std::fs::read(component("hello-c"))?;
     let files = [
         ("not-wasm", write("not-wasm.wasm", b"#!/bin/sh\necho hello\n")?, "", "not-wasm"),
         ("core-module", write("core-module.wasm", b"\0asm\x01\0\0\0")?, "", "core"),
         ("other-world", write("other-world.wasm", b"\0asm\x0d\0\x01\0")?, "", "lacks `metadata`"),
         ("truncated", write("truncated.wasm", &whole[..whole.len() / 2])?, "", "truncated"),
         ("nowhere", folder.join("nowhere.wasm"), "", "nowhere.wasm"),
-        ("unknown-key", guest("census"), "serviceAcount: {}\n", "serviceAcount"),
-        ("no-account", guest("census"), "", "oarlock rbac"),
-        ("bad-limit", guest("census"), "limits: {memory: much}\n", "memory"),
+        ("unknown-key", component("census"), "serviceAcount: {}\n", "serviceAcount"),
+        ("no-account", component("census"), "", "oarlock rbac"),
+        ("bad-limit", component("census"), "limits: {memory: much}\n", "memory"),
     ];
     for (name, component, more, _) in &files {
         let file = plugin(&folder, name, component, more)?;
@@ -71,7 +68,7 @@ async fn bad_plugins_are_refused_by_name_and_the_others_run() -> anyhow::Result<
             std::fs::write(&file, text)?;
         }
     }
-    let good = plugin(&folder, "good", &guest("census"), "config: {resource: {plural: configmaps}}\n")?;
+    let good = plugin(&folder, "good", &component("census"), "config: {resource: {plural: configmaps}}\n")?;
     let kubeconfig = cluster.provision(&[good]).await?;
     let mut host = cluster.run(&kubeconfig, &[folder])?;
     for (name, _, _, expected) in files {
@@ -94,7 +91,7 @@ async fn a_resource_that_does_not_exist_yet_is_reported_and_watched_when_it_appe
     let config = "config: {resource: {group: harbour.example.com, version: v1, plural: boats}}\n";
     let folder = cluster.path("plugins");
     std::fs::create_dir(&folder)?;
-    let boats = plugin(&folder, "boats", &guest("census"), config)?;
+    let boats = plugin(&folder, "boats", &component("census"), config)?;
     let kubeconfig = cluster.provision(&[boats]).await?;
     let mut host = cluster.run(&kubeconfig, &[folder])?;
     host.wait_for("the report that the resource is absent", |printed| {

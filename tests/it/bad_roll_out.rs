@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use kube::config::Kubeconfig;
+use oarlock_built_guests::component;
 use oarlock_dev_cluster::{Config, DevCluster};
 use oarlock_tests::cluster::Cluster;
-use oarlock_tests::host_process::{HostProcess, checkout};
+use oarlock_tests::host_process::HostProcess;
 use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
 
@@ -64,7 +65,7 @@ impl RollOut {
 }
 
 fn guest(name: &str) -> anyhow::Result<Vec<u8>> {
-    Ok(std::fs::read(checkout().join(format!("target/guests/{name}.wasm")))?)
+    Ok(std::fs::read(component(name))?)
 }
 
 /// Waits for an event of the plugin that satisfies the predicate.

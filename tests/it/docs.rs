@@ -4,16 +4,18 @@ mod page;
 mod session;
 
 use std::fs;
-use std::io::Write as _;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use oarlock_built_guests::{component as built, missing, skip_rest};
 use oarlock_tests::host_process::checkout;
 
 use self::page::{Block, Test, blocks, not_from, pages};
 use self::session::Session;
 use crate::command::{oarlock, written};
+
+/// The languages of `oarlock plugin new --lang`.
+const LANGUAGES: [&str; 6] = ["rust", "ts", "js", "python", "go", "c"];
 
 /// Returns the blocks of all pages with one of these tests.
 fn all(is_wanted: impl Fn(&Test) -> bool) -> anyhow::Result<Vec<Block>> {
@@ -49,7 +51,7 @@ fn snippets_are_what_the_files_have() -> anyhow::Result<()> {
 /// Makes the folder of a plugin whose component is that of mirror.
 fn plugin(file: &str, component: &str) -> anyhow::Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
-    fs::copy(checkout().join("target/guests/mirror.wasm"), folder.path().join(component))?;
+    fs::copy(built("mirror"), folder.path().join(component))?;
     fs::write(folder.path().join("plugin.yaml"), file)?;
     Ok(folder)
 }
@@ -85,13 +87,19 @@ async fn the_commands_of_each_page_do_what_it_says() -> anyhow::Result<()> {
     let is_run =
         |block: &Block| matches!(block.test, Test::Run | Test::RunAndFail | Test::Start | Test::Printed);
     let has_kubectl = Command::new("kubectl").arg("version").arg("--client").output().is_ok();
+    let mut skipped = vec![];
     for page in pages()? {
         let blocks: Vec<_> = blocks(&page)?.into_iter().filter(is_run).collect();
         if blocks.is_empty() {
             continue;
         }
-        if !has_kubectl && blocks.iter().any(|block| block.text.contains("kubectl")) {
-            skipped_since_kubectl_is_missing(&page)?;
+        let has = |text: &str| blocks.iter().any(|block| block.text.contains(text));
+        let lack = match !has_kubectl && has("kubectl") {
+            true => Some("kubectl is missing".to_owned()),
+            false => LANGUAGES.iter().filter(|it| has(&format!("--lang {it}"))).find_map(|it| missing(it)),
+        };
+        if let Some(lack) = lack {
+            skipped.push(format!("the commands of {}: {lack}", page.display()));
             continue;
         }
         let mut session = Session::begin()?;
@@ -105,17 +113,7 @@ async fn the_commands_of_each_page_do_what_it_says() -> anyhow::Result<()> {
             }
         }
     }
-    Ok(())
-}
-
-/// Says that a page was not run.
-fn skipped_since_kubectl_is_missing(page: &Path) -> anyhow::Result<()> {
-    // Not `eprintln!`, whose text the test harness keeps to itself when a test passes.
-    writeln!(
-        std::io::stderr(),
-        "SKIPPED: the commands of {} were not run, since kubectl is missing",
-        page.display()
-    )?;
+    skip_rest(&skipped);
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use oarlock_tests::host_process::{binary, checkout};
+use oarlock_built_guests::component;
+use oarlock_tests::host_process::binary;
 use oarlock_tests::hostile::{Plugin, Settings, Stage, cases, mutants, run};
 use serde_json::json;
 use tokio::process::Command;
@@ -47,7 +48,7 @@ async fn promise_4_busy_plugins_starve_neither_good_ones_nor_the_host() -> anyho
     let lease = ["--leader-elect", "--leader-elect-resource-namespace", "default"];
     let mut stage = Stage::start(&lease).await?;
     let before = stage.resources()?;
-    let component = checkout().join("target/guests/hostile.wasm");
+    let component = component("hostile");
     let names: Vec<String> = (0..BUSY).map(|n| format!("busy-{n}")).collect();
     for name in &names {
         let more = json!({"config": {"mode": "busy", "busyMs": 2, "labelSelector": "app=none"}});

@@ -1,6 +1,7 @@
 //! Plugins that subscribe to one resource share one watch, counted at the API server.
 
 use kube::config::Kubeconfig;
+use oarlock_built_guests::needs;
 use oarlock_dev_cluster::faults::{Action, Fault, Match};
 use oarlock_dev_cluster::{Config, DevCluster};
 use oarlock_tests::cluster::Cluster;
@@ -15,6 +16,7 @@ async fn promise_1_three_plugins_share_one_watch_at_the_server() -> anyhow::Resu
     let watches = server.faults().add(counter);
     let cluster = Cluster::connect(Kubeconfig::from_yaml(&server.kubeconfig())?).await?;
     let names = ["hello-rust", "hello-c", "hello-go"];
+    names.iter().for_each(|name| needs(name));
     let plugins = names.map(|name| checkout().join("plugins").join(name));
     let kubeconfig = cluster.provision(&plugins).await?;
     let mut host = cluster.run(&kubeconfig, &plugins)?;

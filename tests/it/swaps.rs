@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use oarlock_tests::host_process::checkout;
+use oarlock_built_guests::component;
 use oarlock_tests::hostile::{Plugin, Stage};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -48,7 +48,7 @@ async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -
     let (swaps, changes) = (setting("OARLOCK_SWAPS", SWAPS)?, setting("OARLOCK_SWAP_CHANGES", CHANGES)?);
     let (mut writing, mut latest) = (Duration::ZERO, Duration::ZERO);
     let mut received = 0;
-    let guest = std::fs::read(checkout().join("target/guests/hostile.wasm"))?;
+    let guest = std::fs::read(component("hostile"))?;
     let mut stage = Stage::start(&[]).await?;
     for swap in 0..=swaps {
         let version = match swap % 6 {

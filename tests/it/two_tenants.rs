@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
+use oarlock_built_guests::component;
 use oarlock_tests::host_process::{Printed, checkout};
 use oarlock_tests::hostile::{Plugin, Stage};
 use oarlock_tests::wait::wait_until;
@@ -111,7 +112,7 @@ async fn promise_5_a_plugin_of_one_namespace_learns_nothing_of_another() -> anyh
     put(&stage, "other", "secret", HIDDEN).await?;
     put(&stage, "other", "early", HIDDEN).await?;
     put(&stage, "mine", "early", "visible").await?;
-    let component = checkout().join("target/guests/hostile.wasm");
+    let component = component("hostile");
     // `tenant` is notified, `tenant-keys` gets keys.
     for mode in ["tenant", "tenant-keys"] {
         let more =
@@ -220,7 +221,7 @@ async fn promise_5_what_a_key_may_not_read_does_not_wake_it_and_a_schedule_reads
     stage.grant("tenant", Some("mine")).await?;
     put(&stage, "other", "secret", HIDDEN).await?;
     put(&stage, "mine", "early", "visible").await?;
-    let component = checkout().join("target/guests/hostile.wasm");
+    let component = component("hostile");
     // `witness` may read everything: what it reports, the host has seen.
     for (name, mode, account) in [
         ("tenant", "tenant-wakes", "tenant"),

@@ -10,12 +10,13 @@ use oarlock_control_plane::{Assets, Config, ControlPlane, Launcher};
 use crate::host_process::{binary, checkout};
 
 /// Starts a control plane, and builds its executables first if this machine has none. Returns when it is
-/// ready.
+/// ready. Skips the test if Go, in which they are written, is missing.
 ///
 /// # Errors
 ///
 /// When it cannot be built, or ends before it is ready.
 pub async fn start() -> anyhow::Result<ControlPlane> {
+    oarlock_built_guests::needs("control-plane");
     let assets = tokio::task::spawn_blocking(assets).await??;
     let launcher = Launcher { program: binary("oarlock")?, arguments: vec!["launch-server".into()] };
     let config = Config { assets: Assets::in_folder(&assets)?, launcher, port: 0 };

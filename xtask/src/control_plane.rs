@@ -54,6 +54,12 @@ pub(crate) fn build() -> Result<PathBuf> {
     }
 }
 
+/// Returns whether nothing has to be built.
+pub(crate) fn is_built() -> Result<bool> {
+    let entry = cache::existing_entry(&entry_name(&checkout::root().join("tests/control-plane"))?)?;
+    Ok(env::var_os("KUBEBUILDER_ASSETS").is_some() || entry.is_some())
+}
+
 /// Starts the servers. They are ready when this returns, and end when the returned value is dropped.
 pub(crate) fn start() -> Result<Running> {
     let assets = build()?;
@@ -67,8 +73,7 @@ pub(crate) fn start() -> Result<Running> {
 
 /// Builds one executable, which is etcd or kube-apiserver, depending on the name by which it is called.
 fn servers(module: &Path) -> Result<PathBuf> {
-    let digest = digest(module, &[&module.join("servers")])?;
-    cache::entry(&format!("control-plane-servers-{digest}"), |folder| {
+    cache::entry(&entry_name(module)?, |folder| {
         progress::step("etcd and kube-apiserver (some minutes, once)", || {
             go_build(module, "./servers", &folder.join("servers"))?;
             for name in ["etcd", "kube-apiserver"] {
@@ -77,6 +82,11 @@ fn servers(module: &Path) -> Result<PathBuf> {
             Ok(())
         })
     })
+}
+
+/// Returns the name of the servers in the cache.
+fn entry_name(module: &Path) -> Result<String> {
+    Ok(format!("control-plane-servers-{}", digest(module, &[&module.join("servers")])?))
 }
 
 fn go_build(module: &Path, package: &str, program: &Path) -> Result<()> {

@@ -12,9 +12,11 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
+use oarlock_built_guests::set_missing;
 use oarlock_guest_build::{Language, Project};
 
 use crate::checkout;
+use crate::missing::Missing;
 use crate::progress;
 use crate::toolchain::cache;
 
@@ -31,15 +33,41 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { names } = self;
-        build(&names)
+        if names.is_empty() { build_all(&Missing::find()?) } else { build(&names) }
     }
 }
 
-/// Builds the named guests, or all if none is named. Builds the others too if one fails.
+/// Builds the named guests. Builds the others too if one fails.
 pub(crate) fn build(names: &[String]) -> Result<()> {
-    let guests = select(find()?, names)?;
+    build_each(select(find()?, names)?)
+}
+
+/// Builds all guests, except those whose toolchain is missing: their components are removed, so that no test
+/// uses an old one.
+pub(crate) fn build_all(missing: &Missing) -> Result<()> {
+    let (guests, skipped): (Vec<_>, Vec<_>) =
+        find()?.into_values().partition(|guest| missing.has(guest.language));
+    for Project { name, language, component, .. } in &skipped {
+        set_missing(
+            &checkout::guests(),
+            name,
+            missing.of(*language).map(|lack| format!("{language}: {lack}")).as_deref(),
+        )?;
+        if component.exists() {
+            fs::remove_file(component).with_context(|| format!("cannot remove {}", component.display()))?;
+        }
+    }
+    if !skipped.is_empty() {
+        let names: Vec<_> = skipped.iter().map(|guest| guest.name.as_str()).collect();
+        progress::say(format!("SKIPPED guests: {}", names.join(", ")));
+    }
+    build_each(guests)
+}
+
+fn build_each(guests: Vec<Project>) -> Result<()> {
     let mut by_language: BTreeMap<Language, Vec<Project>> = BTreeMap::new();
     for guest in guests {
+        set_missing(&checkout::guests(), &guest.name, None)?;
         by_language.entry(guest.language).or_default().push(guest);
     }
     let mut failed = vec![];
@@ -116,9 +144,6 @@ fn find() -> Result<BTreeMap<String, Project>> {
 }
 
 fn select(mut guests: BTreeMap<String, Project>, names: &[String]) -> Result<Vec<Project>> {
-    if names.is_empty() {
-        return Ok(guests.into_values().collect());
-    }
     let known = guests.keys().cloned().collect::<Vec<_>>().join(", ");
     let mut selected = vec![];
     for name in names {

@@ -12,6 +12,7 @@ mod demo;
 mod docs;
 mod fuzz;
 mod guests;
+mod missing;
 mod sdk;
 mod soak;
 mod statistics;
@@ -84,7 +85,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Soak(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Tidy(args) => args.run(),
-        Command::Sdk => sdk::check(),
+        Command::Sdk => sdk::check(&missing::Missing::find()?),
         Command::GoBindings(args) => args.run(),
         Command::Conformance(args) => args.run(),
         Command::ControlPlane(args) => args.run(),

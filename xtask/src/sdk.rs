@@ -7,12 +7,26 @@ mod rust;
 mod ts;
 
 use anyhow::Result;
+use oarlock_guest_build::Language;
 
-/// Checks all SDKs.
-pub(crate) fn check() -> Result<()> {
+use crate::missing::Missing;
+use crate::progress;
+
+/// Checks all SDKs, except those whose toolchain is missing.
+pub(crate) fn check(missing: &Missing) -> Result<()> {
     rust::check()?;
-    c::check()?;
-    go::check()?;
-    python::check()?;
-    ts::check()
+    // clang-format is a package for Python.
+    let checks: [(&str, &[Language], fn() -> Result<()>); 4] = [
+        ("C", &[Language::C, Language::Python], c::check),
+        ("Go", &[Language::Go], go::check),
+        ("Python", &[Language::Python], python::check),
+        ("TypeScript", &[Language::TypeScript], ts::check),
+    ];
+    for (name, needs, check) in checks {
+        match needs.iter().find_map(|language| missing.of(*language)) {
+            Some(lack) => progress::say(format!("SKIPPED the checks of the SDK for {name}: {lack}")),
+            None => check()?,
+        }
+    }
+    Ok(())
 }

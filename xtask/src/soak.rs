@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use crate::missing::Missing;
 use crate::toolchain::command;
 use crate::{cargo, checkout, control_plane, guests, progress};
 
@@ -58,7 +59,7 @@ impl Args {
             Some(SoakCommand::Swaps(args)) => return args.run(),
             None => {}
         }
-        guests::build(&[])?;
+        guests::build_all(&Missing::find()?)?;
         control_plane::build()?;
         let binaries = cargo::build_tests()?;
         let whole = binaries.iter().find(|binary| binary.package == "oarlock-tests" && binary.target == "it");

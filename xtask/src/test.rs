@@ -8,9 +8,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use oarlock_built_guests::set_missing;
+use oarlock_guest_build::Language;
 
 use crate::cargo::{self, TestBinary};
 use crate::conformance::{self, UntestedCases};
+use crate::missing::Missing;
 use crate::{checkout, control_plane, docs, guests, progress, sdk, tidy};
 
 use summary::Summary;
@@ -41,14 +44,15 @@ impl Args {
         let Self { filter } = self;
         tidy::check()?;
         conformance::check(UntestedCases::Fail)?;
+        let missing = Missing::find()?;
         // One side mostly downloads, the other compiles.
         let (guests, binaries) = thread::scope(|scope| {
             let guests = scope.spawn(|| {
-                guests::build(&[])?;
+                guests::build_all(&missing)?;
                 if filter.is_none() {
-                    sdk::check()?;
+                    sdk::check(&missing)?;
                 }
-                control_plane::build().map(drop)
+                build_control_plane(&missing)
             });
             let binaries = progress::step("the host and its tests", cargo::build_tests);
             (guests.join(), binaries)
@@ -85,6 +89,18 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Builds the real API server, whose sources are in Go.
+fn build_control_plane(missing: &Missing) -> Result<()> {
+    let lack = missing.of(Language::Go).filter(|_| !matches!(control_plane::is_built(), Ok(true)));
+    let lack = lack.map(|lack| format!("the real API server: {lack}"));
+    set_missing(&checkout::guests(), "control-plane", lack.as_deref())?;
+    match lack {
+        Some(lack) => progress::say(format!("SKIPPED {lack}")),
+        None => drop(control_plane::build()?),
+    }
+    Ok(())
 }
 
 /// Tests the parts of guests that need no host.

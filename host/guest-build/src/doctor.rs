@@ -57,6 +57,21 @@ pub enum State {
     },
 }
 
+// === impl Tool ===
+
+impl Tool {
+    /// Returns what is missing, and the command that gets it, if it must be installed.
+    #[must_use]
+    pub fn missing(&self) -> Option<(String, &str)> {
+        let State::Missing { version, command } = &self.state else { return None };
+        let found = match version {
+            Some(version) => format!("found is {version}"),
+            None => "it is missing".to_owned(),
+        };
+        Some((format!("{} {}: {found}", self.tool, self.wanted), command))
+    }
+}
+
 /// Returns the tools that builds of a language need.
 #[must_use]
 pub fn tools(language: Language) -> Vec<Tool> {

@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 use oarlock_controller::config::PluginFile;
 use oarlock_guest_build::{
     Language, Outcome, Project,
-    doctor::{self, State, Tool},
+    doctor::{self, Tool},
     progress,
 };
 
@@ -100,19 +100,11 @@ fn same(a: &Path, b: &Path) -> bool {
 
 /// Returns the failure of a build: what is missing, or else the error, which has the messages of the tools.
 fn failure(language: Language, tools: &[Tool], error: anyhow::Error) -> Failure {
-    let mut missing = tools.iter().filter_map(|tool| match &tool.state {
-        State::Missing { version, command } => Some((tool, version, command)),
-        State::Found { .. } | State::Fetched { .. } => None,
-    });
-    let Some((Tool { tool, wanted, .. }, version, command)) = missing.next() else {
+    let Some((missing, command)) = tools.iter().find_map(Tool::missing) else {
         return Failure::running(error);
     };
-    let found = match version {
-        Some(version) => format!("found is {version}"),
-        None => "it is missing".to_owned(),
-    };
     // The error of the build may have another reason, so it is shown as well.
-    let needs = format!("plugins in {language} need {tool} {wanted}: {found}");
+    let needs = format!("plugins in {language} need {missing}");
     Failure::caller(error.context(needs)).hint(format_args!(
         "get it: {command}; `oarlock plugin doctor --lang {}` lists all tools",
         language.short_name()
@@ -121,6 +113,8 @@ fn failure(language: Language, tools: &[Tool], error: anyhow::Error) -> Failure 
 
 #[cfg(test)]
 mod tests {
+    use oarlock_guest_build::doctor::State;
+
     use super::*;
 
     #[test]

@@ -142,8 +142,7 @@ fn create_config_map(folder: &Path, name: &str) {
 #[test]
 fn what_a_plugin_failed_to_handle_is_listed_and_redelivered() {
     let folder = tempfile::tempdir().unwrap();
-    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/traps.wasm");
-    assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
+    let guest = oarlock_built_guests::component("traps");
     std::fs::copy(guest, folder.path().join("traps.wasm")).unwrap();
     let folder = folder.path();
     let mut running = Running::start(command(folder, &["dev", "--output", "json", "traps.wasm"]));
@@ -184,8 +183,7 @@ fn what_a_plugin_failed_to_handle_is_listed_and_redelivered() {
 
 /// Writes the file of a plugin that adds a key to its work queue every second.
 fn ticking(folder: &Path, name: &str) {
-    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/reconciles.wasm");
-    assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
+    let guest = oarlock_built_guests::component("reconciles");
     std::fs::create_dir_all(folder.join("plugins")).unwrap();
     let file = format!(
         "name: {name}\ncomponent: {}\nserviceAccount: {{namespace: default, name: {name}}}\nconfig: {{everySeconds: 1}}\n",
@@ -233,8 +231,7 @@ fn a_schedule_of_a_suspended_plugin_adds_one_key_that_waits_for_the_end_of_the_s
 fn a_component_without_a_file_is_recorded_and_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/traps.wasm");
-    assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
+    let guest = oarlock_built_guests::component("traps");
     std::fs::copy(guest, folder.join("traps.wasm")).unwrap();
     let args = ["dev", "--output", "json", "--level", "debug", "traps.wasm", "--record", "traps.record"];
     let mut running = Running::start(command(folder, &args));

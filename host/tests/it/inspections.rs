@@ -9,8 +9,7 @@ use crate::rig::{Running, oarlock, run};
 
 /// Writes the file of a plugin that returns this wrong description.
 fn plugin(folder: &Path, how: &str) {
-    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/misdescribes.wasm");
-    assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
+    let guest = oarlock_built_guests::component("misdescribes");
     let text = serde_json::json!({
         "name": "p",
         "component": guest,

@@ -117,8 +117,7 @@ fn a_record_or_component_that_cannot_be_replayed_is_refused_with_a_hint() {
     write("damaged.record", b"OARLKREC\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff");
     write("core.wasm", b"\0asm\x01\0\0\0");
     assert!(std::process::Command::new("mkfifo").arg(folder.path().join("fifo")).status().unwrap().success());
-    let traps = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/traps.wasm");
-    assert!(traps.exists(), "{} is missing: run `cargo xtask guests` first", traps.display());
+    let traps = oarlock_built_guests::component("traps");
     std::fs::copy(traps, folder.path().join("traps.wasm")).unwrap();
     let mut errors = String::new();
     for (record, component) in [

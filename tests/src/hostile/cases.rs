@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::handwritten::{self, Lie};
 use super::mutants;
-use crate::host_process::checkout;
+use oarlock_built_guests::component;
 
 /// A hostile plugin.
 #[derive(Clone, Debug)]
@@ -215,7 +215,7 @@ impl Case {
             Source::Guest(name) => name,
             Source::Handwritten(_) | Source::Bytes(_) => return None,
         };
-        Some(checkout().join(format!("target/guests/{guest}.wasm")))
+        Some(component(guest))
     }
 
     /// Returns the bytes of the component.

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::bound::Bound;
 use super::process::Resources;
 use super::stage::{Plugin, Stage};
-use crate::host_process::checkout;
+use oarlock_built_guests::component;
 
 /// Returns bytes that are no WebAssembly, behind the first bytes of a component.
 #[must_use]
@@ -122,7 +122,7 @@ const PROGRESS: u64 = 500;
 /// its bound, or when the host keeps resources of mutants that were removed.
 pub async fn run(host: Command, mutants: u64, from: u64) -> anyhow::Result<Outcome> {
     let guests = ["hostile", "declares-the-most", "traps", "hello-c"];
-    let read = |name: &&str| fs::read(checkout().join(format!("target/guests/{name}.wasm")));
+    let read = |name: &&str| fs::read(component(name));
     let mut components: Vec<Vec<u8>> = guests.iter().map(read).collect::<Result<_, _>>()?;
     components.push(super::handwritten::component(super::handwritten::Lie::None)?);
     // The compiled mutants go with the folder.

@@ -26,9 +26,10 @@ use super::process::Resources;
 use super::troubles;
 use crate::chain_check::Ends;
 use crate::cluster::Cluster;
-use crate::host_process::{HostProcess, Reported, binary, checkout};
+use crate::host_process::{HostProcess, Reported, binary};
 use crate::recorder::Recorder;
 use crate::wait::wait_until;
+use oarlock_built_guests::component;
 
 /// The good plugins. Each reports every notification of ConfigMaps with the label `app=hello`.
 pub const GOOD: [&str; 3] = ["good-1", "good-2", "good-3"];
@@ -155,7 +156,7 @@ impl Stage {
         };
         stage.grant("good", None).await?;
         stage.grant("hostile", None).await?;
-        let hello = checkout().join("target/guests/hello-rust.wasm");
+        let hello = component("hello-rust");
         // A deadline is wall-clock time, and the machine may have other work.
         let more = json!({"limits": {"logLinesPerSecond": 100_000, "callDeadline": "60s"}});
         for name in GOOD {

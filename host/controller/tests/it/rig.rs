@@ -304,9 +304,7 @@ pub(crate) fn until_ok<T, S: Debug>(
 
 /// Returns the path of a guest that `cargo xtask guests` has built.
 pub(crate) fn guest_path(guest: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/guests/{guest}.wasm"));
-    assert!(path.exists(), "{} is missing: run `cargo xtask guests` first", path.display());
-    path
+    oarlock_built_guests::component(guest)
 }
 
 // === impl Grant ===

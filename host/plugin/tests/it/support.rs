@@ -1,7 +1,7 @@
 //! Loads built guests, and creates instances of them.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -44,14 +44,7 @@ pub(super) fn engine_with(config: EngineConfig) -> Engine {
 
 /// Returns the bytes of a built guest.
 pub(super) fn guest(name: &str) -> Vec<u8> {
-    let path = guests().join(format!("{name}.wasm"));
-    std::fs::read(&path).unwrap_or_else(|error| {
-        panic!("{}: {error}\n  build it with: cargo xtask guests {name}", path.display())
-    })
-}
-
-fn guests() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests")
+    std::fs::read(oarlock_built_guests::component(name)).unwrap()
 }
 
 /// Returns the arguments of an `on-add` of an object with this name.

@@ -2,13 +2,15 @@
 //
 //	go run oarlock.dev/controller-runtime/fetch MODULE FILE NAME
 //
-// It leaves out the function main, and the imports that only main needs: with them, a component would have
-// the servers of controller-runtime's own manager.
+// It leaves out the function main of a Go source, and the imports that only main needs: with them, a
+// component would have the servers of controller-runtime's own manager. Other files, such as a
+// CustomResourceDefinition, are copied as they are.
 package main
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/format"
 	"go/parser"
@@ -46,8 +48,10 @@ func fetch(module, file, name string) error {
 	if err != nil {
 		return err
 	}
-	if text, err = withoutMain(text); err != nil {
-		return err
+	if path.Ext(file) == ".go" {
+		if text, err = withoutMain(text); err != nil {
+			return fmt.Errorf("%s of %s: %w", file, module, err)
+		}
 	}
 	return os.WriteFile(name, text, 0o644)
 }

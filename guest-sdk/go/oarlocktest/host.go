@@ -66,7 +66,7 @@ type Write struct {
 	Target      oarlock.GroupVersionResource
 	Subresource string
 	Key         oarlock.ObjectKey
-	// Body is the object or patch, decoded.
+	// Body is the object or patch, decoded; of a delete, the oarlock.Propagation.
 	Body any
 	// Err is why it failed, or nil.
 	Err error

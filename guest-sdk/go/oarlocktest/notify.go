@@ -22,9 +22,15 @@ type change struct {
 	own bool
 }
 
-// put stores an object, and queues the notifications.
+// put stores an object, and queues the notifications. An object that is being deleted goes with its last
+// finalizer.
 func (h *Host) put(target oarlock.GroupVersionResource, made object, by *Write) {
-	old := h.cluster.put(target, made)
+	if old := h.cluster.get(target, made.key()); old != nil && old.isLeaving() && !made.hasFinalizers() {
+		h.cluster.remove(target, made.key())
+		h.changed(target, change{old: old})
+		return
+	}
+	old := h.cluster.put(target, made, h.now)
 	own := by != nil && (by.Verb == "create" || by.Verb == "replace")
 	h.changed(target, change{old: old, new: made, own: own})
 }
@@ -32,10 +38,12 @@ func (h *Host) put(target oarlock.GroupVersionResource, made object, by *Write) 
 // remove deletes an object; one with finalizers only gets a deletionTimestamp.
 func (h *Host) remove(target oarlock.GroupVersionResource, key oarlock.ObjectKey) {
 	old := h.cluster.get(target, key)
-	if finalizers, _ := old.at("/metadata/finalizers"); reflect.ValueOf(finalizers).IsValid() && len(finalizers.([]any)) > 0 {
-		leaving := old.clone()
-		leaving.metadata()["deletionTimestamp"] = h.now.Format("2006-01-02T15:04:05Z")
-		h.put(target, leaving, nil)
+	if old.hasFinalizers() {
+		if !old.isLeaving() {
+			leaving := old.clone()
+			leaving.metadata()["deletionTimestamp"] = timestamp(h.now)
+			h.put(target, leaving, nil)
+		}
 		return
 	}
 	h.cluster.remove(target, key)

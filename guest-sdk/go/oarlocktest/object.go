@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	oarlock "oarlock.dev/sdk"
 	"oarlock.dev/sdk/internal/host"
@@ -38,8 +39,9 @@ func (c *cluster) all(target oarlock.GroupVersionResource) []object {
 	return objects
 }
 
-// put stores an object, with uid, resourceVersion and generation, and returns the one before.
-func (c *cluster) put(target oarlock.GroupVersionResource, made object) object {
+// put stores an object, with uid, resourceVersion, generation and creationTimestamp, and returns the one
+// before.
+func (c *cluster) put(target oarlock.GroupVersionResource, made object, now time.Time) object {
 	c.version++
 	key := made.key()
 	old := c.get(target, key)
@@ -53,8 +55,15 @@ func (c *cluster) put(target oarlock.GroupVersionResource, made object) object {
 		if metadata["generation"] == nil {
 			metadata["generation"] = 1.0
 		}
+		if metadata["creationTimestamp"] == nil {
+			metadata["creationTimestamp"] = timestamp(now)
+		}
 	default:
 		metadata["uid"] = old.metadata()["uid"]
+		metadata["creationTimestamp"] = old.metadata()["creationTimestamp"]
+		if old.isLeaving() {
+			metadata["deletionTimestamp"] = old.metadata()["deletionTimestamp"]
+		}
 		generation, _ := old.metadata()["generation"].(float64)
 		if !reflect.DeepEqual(old["spec"], made["spec"]) {
 			generation++
@@ -67,6 +76,9 @@ func (c *cluster) put(target oarlock.GroupVersionResource, made object) object {
 	c.objects[target][key] = made
 	return old
 }
+
+// timestamp returns a time as the API server writes it.
+func timestamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 func (c *cluster) remove(target oarlock.GroupVersionResource, key oarlock.ObjectKey) {
 	delete(c.objects[target], key)
@@ -96,6 +108,14 @@ func (o object) metadata() map[string]any {
 	}
 	return metadata
 }
+
+func (o object) hasFinalizers() bool {
+	finalizers, _ := o.metadata()["finalizers"].([]any)
+	return len(finalizers) > 0
+}
+
+// isLeaving returns whether an object waits for its finalizers to be removed.
+func (o object) isLeaving() bool { return o.metadata()["deletionTimestamp"] != nil }
 
 func (o object) metadataOnly() object {
 	if o == nil {

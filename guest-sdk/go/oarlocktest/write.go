@@ -45,8 +45,8 @@ func (h clientOf) Replace(target types.GroupVersionResource, key types.ObjectKey
 	})
 }
 
-func (h clientOf) Delete(target types.GroupVersionResource, key types.ObjectKey, _ uint8, _ wit.Option[uint32], preconditions client.Preconditions) error {
-	_, err := h.write("delete", target, keyOf(key), "", nil, preconditions, func(there object) (object, error) {
+func (h clientOf) Delete(target types.GroupVersionResource, key types.ObjectKey, propagation uint8, _ wit.Option[uint32], preconditions client.Preconditions) error {
+	_, err := h.write("delete", target, keyOf(key), "", oarlock.Propagation(propagation), preconditions, func(there object) (object, error) {
 		if there == nil {
 			return nil, failed(oarlock.ErrNotFound, "no %s %v", target.Plural, keyOf(key))
 		}

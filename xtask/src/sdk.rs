@@ -12,11 +12,14 @@ use oarlock_guest_build::Language;
 use crate::missing::Missing;
 use crate::progress;
 
+/// The name of an SDK, the languages whose tools its checks need, and the checks.
+type Check = (&'static str, &'static [Language], fn() -> Result<()>);
+
 /// Checks all SDKs, except those whose toolchain is missing.
 pub(crate) fn check(missing: &Missing) -> Result<()> {
     rust::check()?;
     // clang-format is a package for Python.
-    let checks: [(&str, &[Language], fn() -> Result<()>); 4] = [
+    let checks: [Check; 4] = [
         ("C", &[Language::C, Language::Python], c::check),
         ("Go", &[Language::Go], go::check),
         ("Python", &[Language::Python], python::check),

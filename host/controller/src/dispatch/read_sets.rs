@@ -5,32 +5,32 @@
 //! made, so that no change falls between the two. A run that fails adds its reads to those of the runs
 //! before; a run that succeeds replaces them. A key that leaves the work queue keeps its reads.
 //!
-//! **Bounds.** A key has at most [`MOST_READS`] reads, a lister [`MOST_SELECTORS`] selectors in one
-//! namespace, and the plugin's account a share for all of them. A key that reads more is queued at every
-//! change of the lister. When the share is full, the host first forgets the keys whose last run found
-//! nothing, such as those of deleted objects. Then it forgets what other keys read, and queues them at every
-//! change. Both begin with the oldest run. When no room is left even so, a read fails.
+//! **Bounds.** A key has at most [`MOST_READS`] reads, a lister [`MOST_SELECTORS`](lister::MOST_SELECTORS)
+//! selectors in one namespace, and the plugin's account a share for all of them. A key that reads more is
+//! queued at every change of the lister. When the share is full, the host first forgets the keys whose last
+//! run found nothing, such as those of deleted objects. Then it forgets what other keys read, and queues
+//! them at every change. Both begin with the oldest run. When no room is left even so, a read fails.
+
+mod lister;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 
+use oarlock_informer::Notification;
 use oarlock_informer::indexer::IndexSource;
 use oarlock_informer::object::ObjectKey;
-use oarlock_informer::{Notification, Object};
 use oarlock_label_selector::LabelSelector;
 use oarlock_plugin::contract::Error;
 use oarlock_plugin::guest::host_bytes::Charge;
 use parking_lot::Mutex;
 
+use self::lister::Lister;
 use super::queue::Key;
 
 /// The most reads of one run that are remembered, and half of those of one key: a run that fails adds to
 /// those of the runs before. The contract states it, too.
 const MOST_READS: usize = 256;
-
-/// The most selectors of one lister in one namespace, or in all, that a change is compared with.
-const MOST_SELECTORS: usize = 1_024;
 
 /// The bytes for reads. The rest of the account's share is for the keys that any change wakes.
 const MOST_BYTES: usize = 12 << 20;
@@ -87,18 +87,6 @@ struct State {
     due: HashSet<Key>,
     n_bytes: usize,
     charge: Option<Charge>,
-}
-
-/// Who reads through one lister.
-struct Lister {
-    declared: WakingLister,
-    readers: HashMap<Arc<Read>, HashSet<Key>>,
-    /// The selectors among these, by namespace.
-    selectors: HashMap<Option<Box<str>>, Vec<Arc<Read>>>,
-    /// How many of these are about an index.
-    n_by_index: HashMap<Arc<str>, usize>,
-    /// The keys that every change wakes.
-    any: HashSet<Key>,
 }
 
 /// What the last runs for a key read, each with the number of the last run that did.
@@ -404,107 +392,6 @@ impl State {
 impl ReadSet {
     fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.any.is_empty()
-    }
-}
-
-// === impl Lister ===
-
-impl Lister {
-    fn new(declared: WakingLister) -> Self {
-        Self {
-            declared,
-            readers: HashMap::new(),
-            selectors: HashMap::new(),
-            n_by_index: HashMap::new(),
-            any: HashSet::new(),
-        }
-    }
-
-    fn has_room_for(&self, read: &Arc<Read>) -> bool {
-        match &**read {
-            Read::Selector { namespace, .. } => {
-                let of_namespace = self.selectors.get(namespace).map_or(0, Vec::len);
-                of_namespace < MOST_SELECTORS || self.readers.contains_key(read)
-            }
-            _ => true,
-        }
-    }
-
-    fn add(&mut self, read: &Arc<Read>, key: &Key) {
-        let readers = self.readers.entry(read.clone()).or_default();
-        let is_first = readers.is_empty();
-        readers.insert(key.clone());
-        match &**read {
-            _ if !is_first => {}
-            Read::Object(_) => {}
-            Read::Selector { namespace, .. } => {
-                self.selectors.entry(namespace.clone()).or_default().push(read.clone());
-            }
-            Read::Value { index, .. } | Read::Values { index } => {
-                *self.n_by_index.entry(index.clone()).or_default() += 1;
-            }
-        }
-    }
-
-    fn remove(&mut self, read: &Arc<Read>, key: &Key) {
-        let Some(readers) = self.readers.get_mut(read) else { return };
-        readers.remove(key);
-        if !readers.is_empty() {
-            return;
-        }
-        self.readers.remove(read);
-        match &**read {
-            Read::Object(_) => {}
-            Read::Selector { namespace, .. } => {
-                let Some(selectors) = self.selectors.get_mut(namespace) else { return };
-                selectors.retain(|it| it != read);
-                if selectors.is_empty() {
-                    self.selectors.remove(namespace);
-                }
-            }
-            Read::Value { index, .. } | Read::Values { index } => {
-                if let Some(n) = self.n_by_index.get_mut(index) {
-                    *n -= 1;
-                }
-            }
-        }
-    }
-
-    fn changed(&self, notification: &Notification, due: &mut HashSet<Key>) {
-        due.extend(self.any.iter().cloned());
-        if self.readers.is_empty() {
-            return;
-        }
-        let states = [notification.old(), notification.new()];
-        let object = notification.object().key();
-        let mut wake = |read: &Read| due.extend(self.readers.get(read).into_iter().flatten().cloned());
-        wake(&Read::Object(object.clone()));
-        let of_namespace = Some(Box::from(object.namespace()));
-        for read in [&None, &of_namespace].into_iter().filter_map(|it| self.selectors.get(it)).flatten() {
-            let Read::Selector { selector, .. } = &**read else { continue };
-            if states.iter().flatten().any(|state| state.is_selected_by(selector)) {
-                wake(read);
-            }
-        }
-        for (index, source) in &self.declared.indices {
-            if self.n_by_index.get(index).is_none_or(|n| *n == 0) {
-                continue;
-            }
-            // An object that cannot be indexed has no values.
-            let values = |state: Option<&Object>| {
-                state.map(|state| source.values(state).unwrap_or_default()).unwrap_or_default()
-            };
-            let [old, new] = states.map(values);
-            if old != new {
-                wake(&Read::Values { index: index.clone() });
-            }
-            for value in old.into_iter().chain(new) {
-                let value = Box::<str>::from(value);
-                for namespace in [None, of_namespace.clone()] {
-                    wake(&Read::Value { namespace, index: index.clone(), value: value.clone() });
-                }
-            }
-        }
     }
 }
 

@@ -1,9 +1,11 @@
+use oarlock_informer::Object;
 use oarlock_informer::object::TypeMeta;
 use oarlock_informer::testing::Draft;
 use oarlock_plugin::contract::{self, WorkKey};
 use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::Use;
 
+use super::lister::MOST_SELECTORS;
 use super::*;
 
 fn key(name: &str) -> Key {

@@ -1,0 +1,122 @@
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_new_keys_go_before_initial_ones_and_these_do_not_starve() {
+    let queue = PluginQueue::default();
+    let key = |name: &str| WorkKey {
+        kind: "it".into(),
+        object: contract::ObjectKey { namespace: String::new(), name: name.to_owned() },
+    };
+    for n in 0..100 {
+        queue.add_for(key(&format!("initial-{n}")), "1", true).unwrap();
+    }
+    // An event of a key that waits for its initial add moves it forward.
+    queue.add_for(key("initial-50"), "2", false).unwrap();
+    for n in 0..6 {
+        queue.add_for(key(&format!("new-{n}")), "2", false).unwrap();
+    }
+    // A later replay does not move a key back.
+    queue.add_for(key("new-5"), "2", true).unwrap();
+    let mut order = Vec::new();
+    for _ in 0..106 {
+        let next = queue.next().await;
+        order.push(next.name.clone());
+        queue.finish(&next, Outcome::Done);
+    }
+    let first = ["initial-50", "new-0", "new-1", "new-2", "initial-0", "new-3", "new-4", "new-5"];
+    assert_eq!(order[..8], first);
+    assert_eq!(order[8..10], ["initial-1", "initial-2"]);
+    order.sort();
+    order.dedup();
+    assert_eq!(order.len(), 106, "each key once");
+    // While the plugin handles initial adds, the keys that it adds are initial ones.
+    queue.call_begins(true);
+    queue.add(key("a"), None).unwrap();
+    queue.call_ends(true);
+    queue.call_begins(false);
+    queue.add(key("b"), None).unwrap();
+    assert_eq!((queue.next().await.name.clone(), queue.next().await.name.clone()), ("b".into(), "a".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_parked_keys_count_towards_the_bound() {
+    let queue = PluginQueue::default();
+    let key = |n: usize| WorkKey {
+        kind: "it".into(),
+        object: contract::ObjectKey { namespace: String::new(), name: n.to_string() },
+    };
+    for n in 0..LIMIT {
+        queue.add(key(n), None).unwrap();
+        let next = queue.next().await;
+        queue.finish(&next, Outcome::Park);
+    }
+    assert!(matches!(queue.add(key(LIMIT), None), Err(contract::Error::LimitExceeded(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_plugin_cannot_fill_the_hosts_memory_with_keys() {
+    let account = HostBytes::new(4 << 20);
+    let queue = PluginQueue::new(&account, Arc::new(workqueue::NoMetrics));
+    let key = |n: usize| WorkKey {
+        kind: "k".repeat(300),
+        object: contract::ObjectKey { namespace: String::new(), name: format!("{n:0340}") },
+    };
+    let delay = |n: usize| n.is_multiple_of(2).then_some(Duration::from_secs(1_000_000));
+    let n_keys = (0..).take_while(|n| queue.add(key(*n), delay(*n)).is_ok()).count();
+    let refused = queue.add(key(n_keys), None);
+    assert!(matches!(refused, Err(contract::Error::LimitExceeded(_))), "{refused:?}");
+    assert!(n_keys > 4_000 && account.view().work_queue <= 4 << 20, "{n_keys} {:?}", account.view());
+    // A key that the queue holds can be added again, and takes no more bytes.
+    queue.add(key(0), None).unwrap();
+    queue.add(key(1), None).unwrap();
+    let before = account.view().work_queue;
+    for _ in 0..1_000 {
+        let next = queue.next().await;
+        queue.add(next.to_contract(), Some(Duration::from_secs(5))).unwrap();
+        queue.finish(&next, Outcome::Done);
+    }
+    assert_eq!(account.view().work_queue, before, "the keys are delayed, not gone");
+    tokio::time::advance(Duration::from_secs(2_000_000)).await;
+    for _ in 0..n_keys {
+        let next = queue.next().await;
+        queue.finish(&next, Outcome::Done);
+    }
+    assert_eq!(account.view().work_queue, 0);
+    queue.add(key(n_keys), None).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_the_plugin_adds_is_an_event_unless_it_handles_a_replay() {
+    let queue = PluginQueue::default();
+    let key = WorkKey {
+        kind: "it".into(),
+        object: contract::ObjectKey { namespace: String::new(), name: "a".into() },
+    };
+    queue.add(key.clone(), None).unwrap();
+    let next = queue.next().await;
+    queue.finish(&next, Outcome::Park);
+    let parked = queue.version(&next);
+    queue.call_begins(true);
+    queue.add(key.clone(), None).unwrap();
+    assert_eq!(queue.version(&queue.next().await), parked);
+    queue.finish(&next, Outcome::Park);
+    queue.call_begins(false);
+    queue.add(key, None).unwrap();
+    assert_ne!(queue.version(&queue.next().await), parked);
+    queue.finish(&next, Outcome::Defer);
+    assert_eq!(queue.stats().pending, 1);
+    assert!(queue.take_deferred(&next) && !queue.take_deferred(&next));
+    // Added while it is worked on, it stays charged, and waits for the end of the work.
+    queue.add(next.to_contract(), None).unwrap();
+    assert_eq!(queue.stats().pending, 0);
+    queue.finish(&next, Outcome::Done);
+    assert_eq!((queue.stats().pending, queue.n_held()), (1, 1));
+    // A deferred key that waits again is not taken a second time.
+    let next = queue.next().await;
+    queue.finish(&next, Outcome::Defer);
+    queue.add(next.to_contract(), None).unwrap();
+    assert!(!queue.take_deferred(&next));
+    let next = queue.next().await;
+    queue.finish(&next, Outcome::Done);
+    assert_eq!((queue.stats().pending, queue.n_held()), (0, 0));
+}

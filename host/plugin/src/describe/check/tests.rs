@@ -1,0 +1,46 @@
+use super::*;
+use crate::contract::{Content, NamedAt, ObjectKey, Scope};
+
+/// The defects that depend on the exports of a component. The fixture `misdescribes` covers the others.
+#[test]
+fn enqueue_requires_the_exported_interface() {
+    let subscription = |enqueue| Subscription {
+        name: "pods".into(),
+        target: GroupVersionResource { group: String::new(), version: "v1".into(), plural: "pods".into() },
+        namespaces: Namespaces::All,
+        label_selector: String::new(),
+        conditions: vec![],
+        fields: vec![],
+        content: Content::Full,
+        resync_seconds: 0,
+        enqueue,
+        ignore_own_writes: false,
+    };
+    let check = |handler, reconciler, enqueue| {
+        let checked = Checker { handler, reconciler }.check_subscription(&subscription(enqueue));
+        checked.map_err(|invalid| invalid.to_string())
+    };
+    let at =
+        |at: &str, rule: fn(NamedAt) -> Enqueue| rule(NamedAt { at: at.into(), scope: Scope::SameNamespace });
+    let owner = |group: &str, kind: &str| {
+        let (group, kind) = (group.to_owned(), kind.to_owned());
+        Enqueue::ControllerOwner(OwnerKind { group, kind, scope: Scope::Cluster })
+    };
+    let all = |name: &str| {
+        let object = ObjectKey { namespace: String::new(), name: name.into() };
+        Enqueue::Key(WorkKey { kind: "all".into(), object })
+    };
+    assert_eq!(check(true, false, Enqueue::Nothing), Ok(()));
+    assert_eq!(check(false, true, owner("apps", "Deployment")), Ok(()));
+    assert_eq!(check(false, true, all("")), Ok(()));
+    insta::assert_snapshot!(check(false, true, all(&"n".repeat(254))).unwrap_err(), @"subscriptions[pods].enqueue.object.name: it has 254 bytes, more than 253");
+    insta::assert_snapshot!(check(false, true, owner("Apps", "Deployment")).unwrap_err(), @r#"subscriptions[pods].enqueue.group: "Apps" is not an API group"#);
+    assert_eq!(check(false, true, Enqueue::Itself), Ok(()));
+    assert_eq!(check(false, true, at("/spec/nodeName", Enqueue::Pointer)), Ok(()));
+    insta::assert_snapshot!(check(false, true, Enqueue::Nothing).unwrap_err(), @"subscriptions[pods].enqueue: `nothing` calls the handler, which the component does not export");
+    insta::assert_snapshot!(check(true, false, Enqueue::Itself).unwrap_err(), @"subscriptions[pods].enqueue: the component does not export `reconciler`, so it can only be `nothing`");
+    insta::assert_snapshot!(check(true, true, at("spec", Enqueue::Pointer)).unwrap_err(), @r#"subscriptions[pods].enqueue: the JSON pointer "spec" does not begin with /, such as /metadata/name"#);
+    insta::assert_snapshot!(check(true, true, at("", Enqueue::Pointer)).unwrap_err(), @"subscriptions[pods].enqueue: the empty JSON pointer means the whole object: name a field of it, such as /spec");
+    insta::assert_snapshot!(check(true, true, at("", Enqueue::Label)).unwrap_err(), @"subscriptions[pods].enqueue: the label's name is empty");
+    insta::assert_snapshot!(check(true, true, owner("apps", "a b")).unwrap_err(), @r#"subscriptions[pods].enqueue: "a b" is not a name (at most 63 bytes, no white space)"#);
+}

@@ -62,27 +62,28 @@ pub(crate) struct Args {
 /// The environment of the process, as hidden arguments.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Environment {
-    /// The user's home folder.
+    /// The user's home folder. The kubeconfig, the cache and the state are below it unless other variables
+    /// name their places.
     #[arg(long, global = true, env = "HOME", value_parser = path_or_empty(), hide = true)]
     pub(crate) home: Option<PathBuf>,
 
-    /// The user's folder for caches.
+    /// The user's folder for caches, with `oarlock` in it. Otherwise `~/.cache`.
     #[arg(long, global = true, env = "XDG_CACHE_HOME", value_parser = path_or_empty(), hide = true)]
     pub(crate) xdg_cache_home: Option<PathBuf>,
 
-    /// The user's folder for state.
+    /// The user's folder for state, with `oarlock` in it. Otherwise `~/.local/state`.
     #[arg(long, global = true, env = "XDG_STATE_HOME", value_parser = path_or_empty(), hide = true)]
     pub(crate) xdg_state_home: Option<PathBuf>,
 
-    /// Set in every Pod.
+    /// Kubernetes sets it in every Pod. Without a kubeconfig, the host uses the ServiceAccount of its Pod.
     #[arg(long, global = true, env = "KUBERNETES_SERVICE_HOST", hide = true)]
     pub(crate) kubernetes_service_host: Option<String>,
 
-    /// Set if no program should write colours.
+    /// If it is set and not empty, no colours are printed.
     #[arg(long, global = true, env = "NO_COLOR", hide = true)]
     pub(crate) no_color: Option<OsString>,
 
-    /// The name of the machine, or of the Pod.
+    /// The name of the machine, or of the Pod: the identity in the Lease of a leader election.
     #[arg(long, global = true, env = "HOSTNAME", hide = true)]
     pub(crate) hostname: Option<String>,
 
@@ -125,6 +126,9 @@ pub(crate) enum Command {
     /// Prints the completions of this command line for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArgs),
+    /// Prints what docs/reference/configuration.md is made from, as JSON.
+    #[command(hide = true)]
+    Reference,
     /// Compiles one component, as a child process of a host.
     #[command(hide = true)]
     CompileComponent(ChildArgs),

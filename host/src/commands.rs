@@ -8,6 +8,7 @@ pub(crate) mod parked;
 pub(crate) mod plugin;
 pub(crate) mod plugins;
 pub(crate) mod rbac;
+pub(crate) mod reference;
 pub(crate) mod run;
 pub(crate) mod top;
 
@@ -15,6 +16,7 @@ mod examine;
 mod hosting;
 mod printed;
 mod replay;
+mod schemas;
 mod sources;
 
 use crate::failure::Failure;

@@ -79,6 +79,7 @@ async fn run(args: Args) -> ExitCode {
             Command::Rbac(args) => commands::rbac::run(args, engine).await,
             Command::Plugin(args) => commands::plugin::run(args, engine).await,
             Command::Completions(args) => commands::completions::run(&args),
+            Command::Reference => commands::reference::run(),
             other => ask_host(other, state_dir, &environment).await,
         },
         Err(failure) => Err(failure),
@@ -111,6 +112,7 @@ async fn ask_host(command: Command, state_dir: Option<PathBuf>, environment: &En
         | Command::Rbac(_)
         | Command::Plugin(_)
         | Command::Completions(_)
+        | Command::Reference
         | Command::CompileComponent(_)
         | Command::LaunchServer(_) => Ok(()),
     }

@@ -1,6 +1,7 @@
 //! `cargo xtask docs`: the pages that are generated, the links of all pages, and the site.
 
 mod cli;
+mod configuration;
 mod contract;
 mod links;
 mod markdown;
@@ -23,6 +24,7 @@ pub(crate) struct Args {
 
 const CONTRACT: &str = "docs/reference/contract.md";
 const CLI: &str = "docs/reference/cli.md";
+const CONFIGURATION: &str = "docs/reference/configuration.md";
 
 // === impl Args ===
 
@@ -33,7 +35,9 @@ impl Args {
             check_built()?;
         } else {
             write(CONTRACT, &contract::page(&checkout::wit())?)?;
-            write(CLI, &cli::page(&checkout::program("oarlock")?)?)?;
+            let oarlock = checkout::program("oarlock")?;
+            write(CLI, &cli::page(&oarlock)?)?;
+            write(CONFIGURATION, &configuration::page(&oarlock)?)?;
         }
         let faults = faults()?;
         if !faults.is_empty() {
@@ -61,9 +65,11 @@ pub(crate) fn faults() -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// Checks the page of the command line against the binary that was built.
+/// Checks the pages of the command line and of the configuration against the binary that was built.
 pub(crate) fn check_built() -> Result<()> {
-    match stale(CLI, &cli::page(&checkout::program("oarlock")?)?) {
+    let oarlock = checkout::program("oarlock")?;
+    let faults = [stale(CLI, &cli::page(&oarlock)?), stale(CONFIGURATION, &configuration::page(&oarlock)?)];
+    match faults.into_iter().flatten().next() {
         Some(fault) => bail!(fault),
         None => Ok(()),
     }

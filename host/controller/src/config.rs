@@ -17,6 +17,7 @@ use std::{
 };
 
 use oarlock_plugin::Limits;
+use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 
 pub use self::error::Error;
@@ -63,31 +64,51 @@ pub struct Loaded {
     pub errors: Vec<Error>,
 }
 
-/// A plugin file before validation.
-#[derive(Deserialize)]
+/// A plugin file before validation. Its comments are the reference for authors of plugin files.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(title = "plugin.yaml", description = "How the host runs one plugin.")]
 #[serde(
     deny_unknown_fields,
     rename_all = "camelCase",
     expecting = "a mapping with the keys `name`, `component` and `serviceAccount`"
 )]
 struct RawFile {
+    /// The plugin's name: a DNS label, unique in the host.
+    #[schemars(length(min = 1, max = 63))]
     name: String,
+    /// The path of the component, relative to the file.
     component: PathBuf,
+    /// The ServiceAccount that the plugin reads and writes as.
     service_account: Account,
+    /// A mapping that the plugin reads.
     #[serde(default, deserialize_with = "bounded::mapping")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     config: serde_json::Map<String, serde_json::Value>,
+    /// What the plugin may use.
     #[serde(default)]
     limits: Limits,
+    /// `true`: the plugin's writes fail with `suspended`, while it receives its notifications as usual. (The
+    /// command `oarlock suspend` is another thing: it stops the plugin's calls.)
     #[serde(default)]
     suspend: bool,
+    /// The most instances of a stateless plugin, and so the most calls at once. Calls about one object or key
+    /// never overlap. More than 1 for a plugin with state is refused.
     #[serde(default = "settings::default_concurrency")]
+    #[schemars(range(min = 1, max = settings::MAX_CONCURRENCY))]
     concurrency: u32,
+    /// The plugin's share of the CPU time for guests, compared with the weights of the other plugins. It
+    /// matters only while more guests want to run than the host has workers.
     #[serde(default = "settings::default_weight")]
+    #[schemars(range(min = 1, max = settings::MAX_WEIGHT))]
     weight: u32,
+    /// When instances are dropped and replaced.
     #[serde(default)]
     instances: Instances,
+    /// How long a new version is watched, and what makes the host switch back.
     #[serde(default)]
     probation: Probation,
+    /// The path of a component that runs beside the plugin on the same events, with its writes withheld;
+    /// relative to the file.
     shadow: Option<PathBuf>,
 }
 
@@ -147,6 +168,13 @@ impl PluginFile {
             probation: Probation::default(),
             shadow: None,
         })
+    }
+
+    /// Returns the JSON schema of plugin files. A range that JSON Schema cannot express is a text, `x-range`.
+    #[must_use]
+    pub fn schema() -> serde_json::Value {
+        let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+        settings.into_generator().into_root_schema_for::<RawFile>().to_value()
     }
 
     /// Parses and validates the text of a plugin file. `path` need not exist.

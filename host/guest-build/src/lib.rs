@@ -13,6 +13,7 @@ pub mod bindings;
 mod build;
 pub mod doctor;
 mod embedded;
+mod environment;
 mod language;
 pub mod new;
 pub mod progress;
@@ -20,5 +21,6 @@ mod project;
 pub mod toolchain;
 
 pub use build::{Outcome, build, install};
+pub use environment::ENVIRONMENT;
 pub use language::Language;
 pub use project::Project;

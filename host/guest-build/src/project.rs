@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 
 use crate::Language;
@@ -37,11 +38,14 @@ pub struct Project {
     pub sdk: PathBuf,
 }
 
-/// The content of [`SETTINGS`].
-#[derive(Deserialize)]
+/// The content of [`SETTINGS`]. Its comments are the reference for authors.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(title = "oarlock.toml", description = "How the component of a plugin is built.")]
 #[serde(deny_unknown_fields)]
 struct Settings {
+    /// The world of the contract that the plugin implements. Sources in Rust name it themselves.
     #[serde(default = "default_world")]
+    #[schemars(extend("enum" = WORLDS))]
     world: String,
     /// Go: the package with the plugin, such as `./cmd`, if it is not that of the project's folder.
     package: Option<String>,
@@ -79,6 +83,13 @@ impl Project {
             wit: sources.wit(),
             sdk: sources.sdk(),
         })
+    }
+
+    /// Returns the JSON schema of `oarlock.toml`.
+    #[must_use]
+    pub fn settings_schema() -> serde_json::Value {
+        let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+        settings.into_generator().into_root_schema_for::<Settings>().to_value()
     }
 
     /// Returns a number that stands for the content of all sources.

@@ -1,12 +1,17 @@
 //! The file of a case.
 
+mod expect;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use oarlock_controller::regular_file;
+use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use self::expect::check_expect;
 
 /// The maximum size of a case, and of a file that it names.
 const MAX_BYTES: u64 = 16 << 20;
@@ -70,36 +75,60 @@ pub enum CaseError {
     },
 }
 
-#[derive(Deserialize)]
+/// A case before it is checked. Its comments are the reference for authors of cases.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(title = "A case", description = "A case of `oarlock plugin test`.")]
 #[serde(
     deny_unknown_fields,
     rename_all = "camelCase",
     expecting = "a mapping with the keys `cluster`, `expect` and `steps`"
 )]
 struct RawCase {
+    /// A text for readers.
     description: Option<String>,
+    /// Replaces `config` of the plugin's file.
     config: Option<Map<String, Value>>,
+    /// The time at which the case begins. Otherwise 2026-01-01T00:00:00Z.
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     time: Option<Timestamp>,
+    /// Objects that exist before the plugin starts.
     #[serde(default)]
+    #[schemars(with = "Vec<Map<String, Value>>")]
     cluster: Vec<Value>,
+    /// Files with such objects, for example CustomResourceDefinitions; relative to the case.
     #[serde(default)]
     cluster_files: Vec<PathBuf>,
+    /// What the start of the plugin causes.
+    #[serde(default)]
+    #[schemars(schema_with = "expect::schema")]
     expect: Option<Map<String, Value>>,
+    /// What happens. Each step has exactly one of `apply`, `patch`, `delete` and `advance`.
     #[serde(default)]
     steps: Vec<RawStep>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     rename_all = "camelCase",
     expecting = "a mapping with one of `apply`, `patch`, `delete` and `advance`, and `expect`"
 )]
 struct RawStep {
+    /// An object that is created or replaced. `status` is written through the subresource.
+    #[schemars(with = "Option<Map<String, Value>>")]
     apply: Option<Value>,
+    /// A JSON merge patch of an object: `null` removes a field.
+    #[schemars(with = "Option<Map<String, Value>>")]
     patch: Option<Value>,
+    /// An object that is deleted. Only `apiVersion`, `kind` and `metadata` are needed.
+    #[schemars(with = "Option<Map<String, Value>>")]
     delete: Option<Value>,
+    /// A time that passes, such as `10m` or `1h 30m`, of at most 32 days: timers, schedules, requeues and
+    /// retries become due.
     advance: Option<String>,
+    /// What happened since the step before.
+    #[serde(default)]
+    #[schemars(schema_with = "expect::schema")]
     expect: Option<Map<String, Value>>,
 }
 
@@ -143,6 +172,13 @@ impl Case {
             expect,
             steps: checked,
         })
+    }
+
+    /// Returns the JSON schema of cases.
+    #[must_use]
+    pub fn schema() -> Value {
+        let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
+        settings.into_generator().into_root_schema_for::<RawCase>().to_value()
     }
 
     /// Returns the name: that of the file, without its extension.
@@ -221,61 +257,6 @@ fn check_object(object: &Value) -> Result<(), String> {
         None | Some(Value::String(_)) => Ok(()),
         Some(_) => Err("`metadata.namespace` must be a string".to_owned()),
     }
-}
-
-/// The lists of `expect` whose entries are mappings: the keys of which an entry has exactly one, and those
-/// that it may have.
-const LISTS: [(&str, &[&str], &[&str]); 4] = [
-    ("writes", &["create", "apply", "patch", "replace", "delete"], &["body", "error"]),
-    ("events", &["normal", "warning"], &["regarding", "note"]),
-    ("logs", &["trace", "debug", "info", "warn", "error"], &["fields"]),
-    ("failures", &["retry", "retry-after", "terminal", "trap"], &["call"]),
-];
-
-/// The other keys of `expect`.
-const OTHERS: [&str; 4] = ["requeued", "metrics", "objects", "gone"];
-
-fn check_expect(expect: &Map<String, Value>) -> Result<(), String> {
-    for (key, value) in expect {
-        let list = || value.as_array().ok_or_else(|| format!("`{key}` must be a list"));
-        if let Some((_, one, others)) = LISTS.iter().find(|(name, ..)| name == key) {
-            for (idx, entry) in list()?.iter().enumerate() {
-                check_entry(entry, one, others).map_err(|reason| format!("{key}[{idx}]: {reason}"))?;
-            }
-            continue;
-        }
-        match key.as_str() {
-            "requeued" if list()?.iter().any(|it| !it.is_string()) => {
-                return Err(
-                    "`requeued` is a list of texts such as `ingress default/web after 10m`".to_owned()
-                );
-            }
-            "metrics" if !value.as_object().is_some_and(|it| it.values().all(Value::is_number)) => {
-                return Err("`metrics` is a mapping of names to numbers".to_owned());
-            }
-            "objects" | "gone" => {
-                for (idx, object) in list()?.iter().enumerate() {
-                    check_object(object).map_err(|reason| format!("{key}[{idx}]: {reason}"))?;
-                }
-            }
-            "requeued" | "metrics" => {}
-            _ => {
-                let known: Vec<_> = LISTS.iter().map(|(name, ..)| *name).chain(OTHERS).collect();
-                return Err(format!("unknown key `{key}`; the keys are {}", known.join(", ")));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_entry(entry: &Value, one: &[&str], others: &[&str]) -> Result<(), String> {
-    let shape = || {
-        format!("an entry is a mapping with one of {}, and optionally {}", one.join(", "), others.join(", "))
-    };
-    let entry = entry.as_object().ok_or_else(shape)?;
-    let n_ones = entry.iter().filter(|(key, value)| one.contains(&key.as_str()) && value.is_string()).count();
-    let known = |key: &String| one.contains(&key.as_str()) || others.contains(&key.as_str());
-    if n_ones == 1 && entry.keys().all(known) { Ok(()) } else { Err(shape()) }
 }
 
 #[cfg(test)]

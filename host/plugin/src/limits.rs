@@ -4,13 +4,15 @@ pub mod units;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The limits of one plugin: the value of `limits` in its file.
 ///
 /// Every field has a default. An unknown field is an error. The units of sizes are `Ki`, `Mi`, `Gi`, `k`,
-/// `M`, `G`, those of durations `ms`, `s`, `m`. Call [`Limits::check`] after reading a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// `M`, `G`, those of durations `ms`, `s`, `m`. Call [`Limits::check`] after reading a file: it knows the
+/// range of each field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
@@ -18,37 +20,45 @@ use serde::{Deserialize, Serialize};
     expecting = "a mapping such as {memory: 64Mi}"
 )]
 pub struct Limits {
-    /// The linear memory of one instance, all its memories together. 64Ki to 4Gi; default 128Mi.
+    /// The linear memory of one instance, all its memories together.
     #[serde(with = "units::bytes")]
+    #[schemars(schema_with = "units::bytes::schema", extend("x-range" = units::bytes::range(MEMORY)))]
     pub memory: u64,
-    /// The maximum time of one call, including waits for the host, but not for other guests. 1ms to 10m;
-    /// default 5s.
+    /// The maximum time of one call, including waits for the host, but not for other guests.
     #[serde(with = "units::duration")]
+    #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(DEADLINE)))]
     pub call_deadline: Duration,
-    /// The maximum time of an instance's start, and of `describe`. 1ms to 10m; default 20s.
+    /// The maximum time of an instance's start, and of `describe`.
     #[serde(with = "units::duration")]
+    #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(DEADLINE)))]
     pub start_deadline: Duration,
-    /// Log lines per second, and the maximum burst. 0 to 100,000; default 100.
+    /// Log lines per second, and the maximum burst.
+    #[schemars(range(min = LOG_LINES.0, max = LOG_LINES.1))]
     pub log_lines_per_second: u32,
-    /// Requests to the API server per second, Events included; twice as many at once. 1 to 10,000; default
-    /// 100.
+    /// Requests to the API server per second, Events included; twice as many at once.
+    #[schemars(range(min = REQUESTS.0, max = REQUESTS.1))]
     pub requests_per_second: u32,
-    /// Bytes that the guest may pass to the host in one call of either direction. 64Ki to 64Mi; default 8Mi.
+    /// Bytes that the guest may pass to the host in one call of either direction.
     #[serde(with = "units::bytes")]
+    #[schemars(schema_with = "units::bytes::schema", extend("x-range" = units::bytes::range(HOSTCALL)))]
     pub hostcall: u64,
     /// Bytes that imports return to the guest in one call, together with the long arguments that it passes to
-    /// them. Beyond it, imports return `limit-exceeded`. 64Ki to 64Gi; default 512Mi.
+    /// them. Beyond it, imports return `limit-exceeded`.
     #[serde(with = "units::bytes")]
+    #[schemars(schema_with = "units::bytes::schema", extend("x-range" = units::bytes::range(CROSSING)))]
     pub crossing: u64,
-    /// Elements of all tables together. Default 100,000.
+    /// Elements of all tables of one instance together.
+    #[schemars(range(min = TABLE_ELEMENTS.0, max = TABLE_ELEMENTS.1))]
     pub table_elements: u32,
-    /// Core instances in one instance of the component. Default 200.
+    /// Core instances in one instance of the component.
+    #[schemars(range(min = CORE_INSTANCES.0, max = CORE_INSTANCES.1))]
     pub core_instances: u32,
-    /// The number of calls for one object or key that return a failure until it is parked. 1 to 1,000;
-    /// default 6.
+    /// The number of calls for one object or key that return a failure until it is parked.
+    #[schemars(range(min = TRIES.0, max = TRIES.1))]
     pub tries: u32,
     /// The number of calls for one object or key that end the instance (a trap, the deadline, the memory
-    /// limit) until it is parked. 1 to 1,000; default 3.
+    /// limit) until it is parked.
+    #[schemars(range(min = TRIES.0, max = TRIES.1))]
     pub loss_tries: u32,
 }
 
@@ -65,6 +75,17 @@ pub struct OutOfRange {
     /// The maximum.
     pub most: String,
 }
+
+// The least and the most of each limit.
+const MEMORY: (u64, u64) = (64 << 10, 4 << 30);
+const DEADLINE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(600));
+const LOG_LINES: (u32, u32) = (0, 100_000);
+const REQUESTS: (u32, u32) = (1, 10_000);
+const HOSTCALL: (u64, u64) = (64 << 10, 64 << 20);
+const CROSSING: (u64, u64) = (64 << 10, 64 << 30);
+const TABLE_ELEMENTS: (u32, u32) = (1, 10_000_000);
+const CORE_INSTANCES: (u32, u32) = (1, 10_000);
+const TRIES: (u32, u32) = (1, 1_000);
 
 // === impl Limits ===
 
@@ -106,37 +127,28 @@ impl Limits {
             tries,
             loss_tries,
         } = self;
-        bytes("memory", *memory, 64 << 10, 4 << 30)?;
-        duration("callDeadline", *call_deadline)?;
-        duration("startDeadline", *start_deadline)?;
-        count("logLinesPerSecond", *log_lines_per_second, 0, 100_000)?;
-        count("requestsPerSecond", *requests_per_second, 1, 10_000)?;
-        bytes("hostcall", *hostcall, 64 << 10, 64 << 20)?;
-        bytes("crossing", *crossing, 64 << 10, 64 << 30)?;
-        count("tableElements", *table_elements, 1, 10_000_000)?;
-        count("coreInstances", *core_instances, 1, 10_000)?;
-        count("tries", *tries, 1, 1_000)?;
-        count("lossTries", *loss_tries, 1, 1_000)
+        within("memory", *memory, MEMORY, units::show_bytes)?;
+        within("callDeadline", *call_deadline, DEADLINE, units::show_duration)?;
+        within("startDeadline", *start_deadline, DEADLINE, units::show_duration)?;
+        count("logLinesPerSecond", *log_lines_per_second, LOG_LINES)?;
+        count("requestsPerSecond", *requests_per_second, REQUESTS)?;
+        within("hostcall", *hostcall, HOSTCALL, units::show_bytes)?;
+        within("crossing", *crossing, CROSSING, units::show_bytes)?;
+        count("tableElements", *table_elements, TABLE_ELEMENTS)?;
+        count("coreInstances", *core_instances, CORE_INSTANCES)?;
+        count("tries", *tries, TRIES)?;
+        count("lossTries", *loss_tries, TRIES)
     }
 }
 
-fn bytes(field: &'static str, got: u64, least: u64, most: u64) -> Result<(), OutOfRange> {
-    within(field, got, least, most, units::show_bytes)
-}
-
-fn duration(field: &'static str, got: Duration) -> Result<(), OutOfRange> {
-    within(field, got, Duration::from_millis(1), Duration::from_secs(600), units::show_duration)
-}
-
-fn count(field: &'static str, got: u32, least: u32, most: u32) -> Result<(), OutOfRange> {
-    within(field, got, least, most, |n| n.to_string())
+fn count(field: &'static str, got: u32, range: (u32, u32)) -> Result<(), OutOfRange> {
+    within(field, got, range, |n| n.to_string())
 }
 
 fn within<T: PartialOrd + Copy>(
     field: &'static str,
     got: T,
-    least: T,
-    most: T,
+    (least, most): (T, T),
     show: impl Fn(T) -> String,
 ) -> Result<(), OutOfRange> {
     if got >= least && got <= most {

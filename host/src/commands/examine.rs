@@ -20,7 +20,7 @@ use oarlock_plugin::{
 
 use crate::failure::Failure;
 
-const NAME_A_COMPONENT: &str = "name a component, which is a .wasm file";
+const COMPONENT_HINT: &str = "name a component, which is a .wasm file";
 
 /// A component and its description.
 pub(super) struct Examined {
@@ -55,7 +55,7 @@ pub(super) async fn compile(engine: &Engine, path: &Path) -> Result<Component, F
     let shown = path.display();
     let bytes = regular_file::read(path, MAX_COMPONENT_BYTES as u64).map_err(|error| {
         let hint = match &error {
-            regular_file::Error::NotRegular(_) => Some(NAME_A_COMPONENT),
+            regular_file::Error::NotRegular(_) => Some(COMPONENT_HINT),
             error if error.is_not_found() => Some("build the component first, or check the path"),
             _ => None,
         };
@@ -64,7 +64,7 @@ pub(super) async fn compile(engine: &Engine, path: &Path) -> Result<Component, F
     })?;
     Component::compile(engine, bytes).await.map_err(|error| {
         // The other messages name the remedy.
-        let hint = matches!(error, component::Error::NotWasm { .. }).then_some(NAME_A_COMPONENT);
+        let hint = matches!(error, component::Error::NotWasm { .. }).then_some(COMPONENT_HINT);
         Failure::caller(anyhow::Error::new(error).context(shown.to_string())).hint_if(hint)
     })
 }

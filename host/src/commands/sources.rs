@@ -10,6 +10,7 @@ use oarlock_guest_build::{
     progress,
 };
 
+use super::schemas;
 use crate::failure::Failure;
 
 /// How often sources are looked at.
@@ -45,7 +46,9 @@ impl Sources {
 
     /// Builds the component. Blocks for seconds to minutes.
     pub(super) fn build(&self) -> Result<Outcome, Failure> {
-        let Project { language, .. } = self.project;
+        let Project { language, folder, .. } = &self.project;
+        let language = *language;
+        schemas::write(folder).map_err(Failure::running)?;
         oarlock_guest_build::build(&self.project)
             .map_err(|error| failure(language, &doctor::tools(language), error))
     }

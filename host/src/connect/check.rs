@@ -39,14 +39,14 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
             );
         }
     };
-    let rights = "apply the rights that `oarlock rbac` prints";
+    let hint = "apply the rights that `oarlock rbac` prints";
     match answer {
         Ok(SelfSubjectAccessReview { status: Some(status), .. }) if status.allowed => Ok(()),
         Ok(_) => {
             let refused = anyhow::anyhow!(
                 "{server} accepts the credentials of {source}, but this user may not create subjectaccessreviews"
             );
-            Err(Failure::caller(refused).hint(rights))
+            Err(Failure::caller(refused).hint(hint))
         }
         Err(kube::Error::Api(status)) if status.code == 401 => {
             let refused =
@@ -55,7 +55,7 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
         }
         Err(kube::Error::Api(status)) if status.code == 403 => {
             let refused = anyhow::anyhow!("{server} forbids {source}: {} (403)", status.message);
-            Err(Failure::caller(refused).hint(rights))
+            Err(Failure::caller(refused).hint(hint))
         }
         Err(kube::Error::Api(status)) => {
             let strange = anyhow::anyhow!(

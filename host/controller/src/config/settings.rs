@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use oarlock_plugin::limits::units;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How many instances a stateless plugin has, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
@@ -15,19 +16,21 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct Instances {
     /// An instance of a stateless plugin that was not called for this long is dropped, and made again at the
-    /// next event. `0s` for never, else 100ms to 1440m; default 60s.
+    /// next event; `0s` for never. Instances of a plugin with state stay.
     #[serde(with = "units::duration")]
+    #[schemars(schema_with = "units::duration::schema", extend("x-range" = or_zero("0s", &units::duration::range(TIME))))]
     pub idle_after: Duration,
-    /// An instance is replaced after so many calls. 0 (the default) for never.
+    /// An instance is replaced after so many calls; 0 for never. Refused for a plugin with state.
     pub recycle_after_calls: u64,
-    /// An instance is replaced after a call that leaves it with more linear memory than this. 0 (the default)
-    /// for never, else 64Ki to 4Gi.
+    /// An instance is replaced after a call that leaves it with more linear memory than this; 0 for never.
+    /// Refused for a plugin with state.
     #[serde(with = "units::bytes")]
+    #[schemars(schema_with = "units::bytes::schema", extend("x-range" = or_zero("0", &units::bytes::range(MEMORY))))]
     pub recycle_above_memory: u64,
 }
 
 /// The time after a switch to another version in which the host may switch back by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
@@ -35,11 +38,13 @@ pub struct Instances {
     expecting = "a mapping such as {time: 60s, maxLosses: 3}"
 )]
 pub struct Probation {
-    /// How long a version is on probation. `0s` for no probation, else 100ms to 1440m; default 60s.
+    /// How long a new version is watched after the switch to it; `0s` for no probation.
     #[serde(with = "units::duration")]
+    #[schemars(schema_with = "units::duration::schema", extend("x-range" = or_zero("0s", &units::duration::range(TIME))))]
     pub time: Duration,
-    /// The host switches back when the version loses more instances than this (missed deadlines included). 0
-    /// to 1,000; default 3.
+    /// The host switches back from a version that loses more instances than this on probation: by traps,
+    /// missed deadlines, exceeded memory or failed starts.
+    #[schemars(range(min = 0, max = MAX_LOSSES))]
     pub max_losses: u32,
 }
 
@@ -56,10 +61,17 @@ pub struct OutOfRange {
 }
 
 /// The most instances of one plugin.
-const MAX_CONCURRENCY: u32 = 256;
-const MAX_WEIGHT: u32 = 1_000;
-const MIN_TIME: Duration = Duration::from_millis(100);
-const MAX_TIME: Duration = Duration::from_secs(24 * 3_600);
+pub(super) const MAX_CONCURRENCY: u32 = 256;
+pub(super) const MAX_WEIGHT: u32 = 1_000;
+const MAX_LOSSES: u32 = 1_000;
+const TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3_600));
+/// The range of `instances.recycleAboveMemory`, if it is not 0.
+const MEMORY: (u64, u64) = (64 << 10, 4 << 30);
+
+/// Returns the text for a range, or zero.
+fn or_zero(zero: &str, range: &str) -> String {
+    format!("{zero}, or {range}")
+}
 
 pub(super) fn default_concurrency() -> u32 {
     1
@@ -81,15 +93,19 @@ pub(super) fn check(
     count("concurrency", concurrency, 1, MAX_CONCURRENCY)?;
     count("weight", weight, 1, MAX_WEIGHT)?;
     time_or_off("instances.idleAfter", *idle_after)?;
-    if *recycle_above_memory != 0 && !(64 << 10..=4 << 30).contains(recycle_above_memory) {
+    if *recycle_above_memory != 0 && !(MEMORY.0..=MEMORY.1).contains(recycle_above_memory) {
         return Err(OutOfRange {
             key: "instances.recycleAboveMemory",
             got: units::show_bytes(*recycle_above_memory),
-            allowed: "0 (never) or between 64Ki and 4Gi".to_owned(),
+            allowed: format!(
+                "0 (never) or between {} and {}",
+                units::show_bytes(MEMORY.0),
+                units::show_bytes(MEMORY.1)
+            ),
         });
     }
     time_or_off("probation.time", *time)?;
-    count("probation.maxLosses", *max_losses, 0, 1_000)
+    count("probation.maxLosses", *max_losses, 0, MAX_LOSSES)
 }
 
 fn count(key: &'static str, got: u32, least: u32, most: u32) -> Result<(), OutOfRange> {
@@ -100,10 +116,10 @@ fn count(key: &'static str, got: u32, least: u32, most: u32) -> Result<(), OutOf
 }
 
 fn time_or_off(key: &'static str, got: Duration) -> Result<(), OutOfRange> {
-    if got.is_zero() || (MIN_TIME..=MAX_TIME).contains(&got) {
+    if got.is_zero() || (TIME.0..=TIME.1).contains(&got) {
         return Ok(());
     }
-    let (least, most) = (units::show_duration(MIN_TIME), units::show_duration(MAX_TIME));
+    let (least, most) = (units::show_duration(TIME.0), units::show_duration(TIME.1));
     Err(OutOfRange {
         key,
         got: units::show_duration(got),

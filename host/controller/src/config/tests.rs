@@ -1,5 +1,3 @@
-mod reference;
-
 use super::*;
 
 const GOOD: &str = "\

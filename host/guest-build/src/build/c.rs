@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{Outcome, fresh_folder, install};
+use crate::environment::WASI_SDK_PATH;
 use crate::toolchain::c::Toolchain;
 use crate::toolchain::command;
 use crate::toolchain::rust::Linker;
@@ -37,7 +38,7 @@ struct Flags {
 
 /// Returns a text that represents the tools and their arguments.
 pub(super) fn recipe() -> Result<String> {
-    let sdk = env::var_os("WASI_SDK_PATH").map(PathBuf::from);
+    let sdk = env::var_os(WASI_SDK_PATH).map(PathBuf::from);
     let version = match &sdk {
         // Releases have this file; another compiler is another file.
         Some(sdk) => format!(

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 
 use super::versions::DEBIAN_CLANG;
 use super::{cache, debian};
+use crate::environment::WASI_SDK_PATH;
 use crate::progress;
 
 /// The compiler of C guests.
@@ -30,7 +31,7 @@ pub struct Toolchain {
 impl Toolchain {
     /// Finds or downloads the toolchain.
     pub fn find() -> Result<Self> {
-        if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
+        if let Some(sdk) = env::var_os(WASI_SDK_PATH) {
             let sdk = PathBuf::from(sdk);
             return Self::of_sdk(&sdk)
                 .with_context(|| format!("WASI_SDK_PATH names {}, which is not a WASI SDK", sdk.display()));

@@ -42,7 +42,19 @@ fn read(text: &str, units: &[(&str, u64)], plain: bool) -> Option<u64> {
 pub mod bytes {
     use std::fmt;
 
+    use schemars::{Schema, SchemaGenerator, json_schema};
     use serde::{Deserializer, Serializer, de};
+
+    /// Returns the JSON schema of a size.
+    pub fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "integer"], "format": "size", "pattern": "^[0-9]+(k|M|G|Ki|Mi|Gi)?$", "minimum": 0 })
+    }
+
+    /// Returns the text for a range of sizes.
+    #[must_use]
+    pub fn range((least, most): (u64, u64)) -> String {
+        format!("{} to {}", super::show_bytes(least), super::show_bytes(most))
+    }
 
     /// Writes it as text with a unit.
     pub fn serialize<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -80,7 +92,19 @@ pub mod bytes {
 pub mod duration {
     use std::{fmt, time::Duration};
 
+    use schemars::{Schema, SchemaGenerator, json_schema};
     use serde::{Deserializer, Serializer, de};
+
+    /// Returns the JSON schema of a duration.
+    pub fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "duration with a unit", "pattern": "^[0-9]+(ms|s|m)$" })
+    }
+
+    /// Returns the text for a range of durations.
+    #[must_use]
+    pub fn range((least, most): (Duration, Duration)) -> String {
+        format!("{} to {}", super::show_duration(least), super::show_duration(most))
+    }
 
     /// Writes it as text with a unit.
     pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -7,6 +7,7 @@ use oarlock_guest_build::{
     new::{self, Kind, NewPlugin},
 };
 
+use super::super::schemas;
 use crate::{
     args::NewArgs,
     failure::{Ended, Failure},
@@ -22,6 +23,7 @@ pub(super) fn run(args: NewArgs) -> Ended {
     let kind = if reconciler { Kind::Reconciler } else { Kind::Handler };
     let plugin = NewPlugin { name: name.clone(), language: lang.0, kind, watch };
     let paths = plugin.write(folder).map_err(Failure::running)?;
+    schemas::write(folder).map_err(Failure::running)?;
     let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
     let text = text(&plugin, &paths, &doctor::tools(lang.0));
     std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)

@@ -9,7 +9,7 @@
 //! | `sh,fails` | must fail |
 //! | `sh,background` | is started, and ended at the end of the page |
 //! | `text,printed` | the blocks before must have printed these lines; `…` stands for any lines |
-//! | `text` | a drawing |
+//! | `text` | below `docs/errors`: messages of the host (`errors.rs`); else none |
 //! | `yaml,case` | is a case of `oarlock plugin test` |
 //! | `yaml,plugin-file` | is a plugin's file |
 //! | any, below `<!-- from: FILE -->` | is in that file, line for line; `…` stands for any lines |
@@ -44,13 +44,23 @@ pub(super) enum Test {
     None,
 }
 
+/// The folder of generated pages.
+const GENERATED: &str = "docs/reference";
+
 /// Returns the pages of the documentation, relative to the checkout, without generated ones.
 pub(super) fn pages() -> anyhow::Result<Vec<PathBuf>> {
     let mut pages = vec![PathBuf::from("README.md")];
-    for entry in fs::read_dir(checkout().join("docs"))? {
-        let name = entry?.file_name();
-        if Path::new(&name).extension().is_some_and(|extension| extension == "md") {
-            pages.push(Path::new("docs").join(name));
+    let mut folders = vec![PathBuf::from("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(checkout().join(&folder))? {
+            let path = folder.join(entry?.file_name());
+            if checkout().join(&path).is_dir() {
+                if path != Path::new(GENERATED) {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
         }
     }
     pages.sort();

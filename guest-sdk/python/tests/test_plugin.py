@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,27 @@ def test_a_watch_has_handlers_or_a_reconciler(plugin: Plugin) -> None:
     with pytest.raises(ValueError, match="either adds keys to the work queue or calls handlers"):
         reconciled.on_delete(lambda event: None)
     assert (plugin.handles, plugin.reconciles) == (True, True)
+
+
+def test_a_function_that_cannot_be_called_is_refused_when_it_is_registered(plugin: Plugin) -> None:
+    pods = plugin.watch("v1/pods")
+    wrong: Any = lambda event, other: None  # noqa: E731
+    message = r"on_add calls .*<lambda>\(event\), which its parameters do not fit: missing a required"
+    with pytest.raises(TypeError, match=message):
+        pods.on_add(wrong)
+    with pytest.raises(TypeError, match=r"reconcile calls .*<lambda>\(key\)"):
+        plugin.reconcile(wrong)
+    with pytest.raises(TypeError, match=r"on_start calls .*<lambda>\(\)"):
+        plugin.on_start(wrong)
+
+    async def waits(event: Event) -> None: ...
+
+    waiting: Any = waits
+    with pytest.raises(TypeError, match=r"waits is async, and a plugin has no event loop"):
+        pods.on_event(waiting)
+    assert not plugin.handles
+    pods.on_event(print)
+    pods.on_synced(lambda *_: None)
 
 
 def test_a_second_handler_of_a_watch_is_refused(plugin: Plugin) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeVar, overload
 
+from . import _functions
 from ._durations import Duration, seconds
 from .cache import Index, Lister
 from .client import Client, Verb
@@ -173,6 +174,7 @@ class Plugin:
         It may read the configuration and change declarations: `pods.label_selector = config.get("/apps")`.
         An exception in it stops the load of the plugin, and the operator sees its text.
         """
+        _functions.check(function, "on_start")
         self._starts.append(function)
         return function
 
@@ -225,6 +227,7 @@ class Plugin:
         return function(key)
 
     def _route(self, kind: str | None, function: Reconcile) -> None:
+        _functions.check(function, "reconcile", "key")
         if kind is None:
             if self._reconcile_others is not None:
                 raise ValueError(f"{_name(self._reconcile_others)} reconciles all other keys already")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from . import _functions
 from ._durations import Duration, milliseconds
 from .conditions import Condition
 from .enqueue import ControllerOwner, Enqueue, Itself
@@ -119,6 +120,7 @@ class Watch(Generic[F]):
 
     def _set(self, handler: str, function: _Handler) -> _Handler:
         self._check(handler)
+        _functions.check(function, handler, "event")
         before = self._handlers.setdefault(handler, function)
         if before is not function:
             raise ValueError(

@@ -1,5 +1,7 @@
 //! The Python SDK, and what is written with it: mypy, ruff and their unit tests, without Wasm.
 
+mod snippets;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +26,12 @@ pub(crate) fn check() -> Result<()> {
     progress::step("checking guest-sdk/python", || check.project(&check.sdk))?;
     let kopf = checkout::guest_sdk().join("python-kopf");
     progress::step("checking guest-sdk/python-kopf", || check.project(&kopf))?;
+    for package in ["python", "python-kopf"] {
+        let page = checkout::guest_sdk().join(package).join("README.md");
+        progress::step(&format!("checking the Python in guest-sdk/{package}/README.md"), || {
+            check.page(&page)
+        })?;
+    }
     for kind in [Kind::Handler, Kind::Reconciler] {
         let plugin = NewPlugin {
             name: "web-watcher".parse()?,
@@ -77,6 +85,29 @@ impl Check {
             .args(["--world", "plugin", "bindings"]);
         command::run(bindings.arg(&stubs))?;
         Ok(Self { tools, sdk, stubs, work, kopf_examples: kopf_examples()? })
+    }
+
+    /// Checks the types of the modules in a page, imports them, and runs their tests.
+    fn page(&self, page: &Path) -> Result<()> {
+        let folder = tempfile::Builder::new().prefix("page-").tempdir()?;
+        let names = snippets::write(page, folder.path())?;
+        let packages = [self.sdk.join("src"), checkout::guest_sdk().join("python-kopf/src")];
+        let imports = std::env::join_paths(&packages)?;
+        let mut mypy = self.tools.module("mypy", &self.stubs)?;
+        mypy.env("MYPYPATH", std::env::join_paths(packages.iter().chain([&self.stubs]))?);
+        mypy.args(["--strict", "--python-version=3.11", "--cache-dir"]).arg(self.work.join("mypy-pages"));
+        command::run(mypy.current_dir(folder.path()).arg("."))?;
+        let mut python = self.tools.python();
+        python.env("PYTHONPATH", &imports).env("PYTHONDONTWRITEBYTECODE", "1").current_dir(folder.path());
+        let tests: Vec<_> = names.iter().filter(|name| name.starts_with("test_")).collect();
+        let others = names.iter().filter(|name| !name.starts_with("test_")).map(String::as_str);
+        command::run(python.args(["-c", &format!("import {}", others.collect::<Vec<_>>().join(", "))]))?;
+        if tests.is_empty() {
+            return Ok(());
+        }
+        let mut pytest = self.tools.module("pytest", &packages[0])?;
+        pytest.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(folder.path());
+        command::run(pytest.args(["--quiet", "-p", "no:cacheprovider"]))
     }
 
     /// Checks the project in a folder, which has a `pyproject.toml`.

@@ -3,8 +3,9 @@ package oarlock
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
-	"sort"
+	"slices"
 	"time"
 
 	metadata "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_metadata"
@@ -272,12 +273,7 @@ func (d *declaration) read(r Read) {
 		Name: r.Name, Target: r.Target.wit(), Namespaces: namespaces(r.Namespace),
 		Content: content(r.MetadataOnly), Wakes: r.Wakes,
 	})
-	names := make([]string, 0, len(r.Indices))
-	for name := range r.Indices {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(r.Indices)) {
 		d.description.Indices = append(d.description.Indices, metadata.Index{
 			Name: name, Lister: r.Name, Source: r.Indices[name].source,
 		})

@@ -96,13 +96,21 @@ func IgnoreNotFound(err error) error {
 
 // RetryAfter returns an error after which the host repeats the call, with back-off, but not before this
 // delay; at most an hour. Any error without such a wish is repeated with back-off, at first after 200 ms.
+// It returns nil if err is nil.
 func RetryAfter(delay time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &retryAfter{delay, err}
 }
 
 // Terminal returns an error after which the host does not repeat the call: it parks the object or key.
-// ErrInvalid, ErrNotDeclared and ErrLimitExceeded are terminal unless they are in a RetryAfter.
+// ErrInvalid, ErrNotDeclared and ErrLimitExceeded are terminal unless they are in a RetryAfter. It returns
+// nil if err is nil.
 func Terminal(err error) error {
+	if err == nil {
+		return nil
+	}
 	return &terminal{err}
 }
 

@@ -31,6 +31,9 @@ func TestAnErrorBecomesTheFailureThatItAsksFor(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
 		}
 	}
+	if Terminal(nil) != nil || RetryAfter(time.Minute, nil) != nil {
+		t.Error("no error became one")
+	}
 	if !errors.Is(Terminal(ErrConflict), ErrConflict) || !errors.Is(RetryAfter(0, ErrGone), ErrGone) {
 		t.Error("the cause is not found")
 	}

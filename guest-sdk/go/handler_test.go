@@ -172,11 +172,15 @@ func TestSetupIsRefusedWithAllItsMistakes(t *testing.T) {
 	type relative struct {
 		A string `pointer:"spec"`
 	}
+	type embedded struct {
+		*greeting
+	}
 	_ = unexported{}.a
 	h := oarlocktest.New(t, func(p *oarlock.Plugin) error {
 		oarlock.Watch(p, oarlock.Subscription{Name: "one", Target: configMaps, Resync: time.Millisecond}, oarlock.HandlerFuncs[unexported]{})
 		oarlock.Watch(p, oarlock.Subscription{Name: "one", Target: configMaps}, oarlock.HandlerFuncs[relative]{})
 		oarlock.Watch[json.RawMessage](p, oarlock.Subscription{Name: "two", Target: configMaps}, nil)
+		oarlock.Watch(p, oarlock.Subscription{Name: "three", Target: configMaps}, oarlock.HandlerFuncs[embedded]{})
 		p.Schedule(oarlock.Schedule{Name: "never"})
 		return nil
 	}, nil)
@@ -187,6 +191,7 @@ func TestSetupIsRefusedWithAllItsMistakes(t *testing.T) {
 	for _, part := range []string{
 		"field a of oarlock_test.unexported has a pointer and is not exported", `the JSON pointer "spec" does not begin with /`,
 		`two subscriptions are named "one"`, "1ms is not a number of whole seconds", `subscription "two" has no handler`,
+		"field Greeting of oarlock_test.embedded is that of an embedded pointer",
 		`schedule "never" needs either Every or Cron`, "needs a Name and a Version", "has no Reconciler",
 	} {
 		if !strings.Contains(err.Error(), part) {

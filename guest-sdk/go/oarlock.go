@@ -41,8 +41,9 @@
 // the order of notifications, what happens after an error, and the limits.
 //
 // One instance of a plugin handles one call at a time. A goroutine that outlives the call that started it
-// runs only while a later call runs. There are no files and no network; what a plugin writes to standard
-// output is dropped, and package log/slog writes to the host's log.
+// runs only while a later call runs. Functions take no context.Context: a call that exceeds its deadline is
+// not canceled, the host ends the instance. There are no files and no network; what a plugin writes to
+// standard output is dropped, and package log/slog writes to the host's log.
 //
 // In a native test (go test), package oarlocktest takes the host's place.
 package oarlock

@@ -2,6 +2,7 @@ package oarlock
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -97,7 +98,10 @@ func Get[V any](from interface {
 	return value, nil
 }
 
-var errNoObject = fmt.Errorf("oarlock: the zero Object has no content")
+var (
+	errNoObject = errors.New("oarlock: the zero Object has no content")
+	errReturned = errors.New("oarlock: the object of a notification was read after its handler had returned")
+)
 
 // source is where the content of an object comes from.
 type source interface {
@@ -141,7 +145,7 @@ func (n *notified) json() (string, error) {
 // isPresent returns an error if another call has begun: the host has the object of that one now.
 func (n *notified) isPresent() error {
 	if n.call != currentCall {
-		return fmt.Errorf("oarlock: the object of a notification was read after its handler had returned")
+		return errReturned
 	}
 	return nil
 }

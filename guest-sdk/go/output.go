@@ -2,7 +2,8 @@ package oarlock
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 
 	"oarlock.dev/sdk/internal/host"
 	events "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_events"
@@ -61,9 +62,8 @@ func (g Gauge) Set(value float64, labels Labels) error {
 
 func (l Labels) entries() []types.Entry {
 	entries := make([]types.Entry, 0, len(l))
-	for name, value := range l {
-		entries = append(entries, types.Entry{Name: name, Value: value})
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		entries = append(entries, types.Entry{Name: name, Value: l[name]})
 	}
-	sort.Slice(entries, func(i, j int) bool { return entries[i].Name < entries[j].Name })
 	return entries
 }

@@ -2,6 +2,7 @@ package oarlock
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -54,14 +55,31 @@ func newView(kind reflect.Type) view {
 		}
 		switch {
 		case !field.IsExported():
-			v.err = errorf("field %s of %v has a pointer and is not exported", field.Name, kind)
+			v.fail("field %s of %v has a pointer and is not exported", field.Name, kind)
 		case !strings.HasPrefix(pointer, "/"):
-			v.err = errorf("field %s of %v: the JSON pointer %q does not begin with /", field.Name, kind, pointer)
+			v.fail("field %s of %v: the JSON pointer %q does not begin with /", field.Name, kind, pointer)
+		case throughPointer(kind, field.Index):
+			v.fail("field %s of %v is that of an embedded pointer: embed the struct itself", field.Name, kind)
 		}
 		v.pointers = append(v.pointers, pointer)
 		v.fields = append(v.fields, field.Index)
 	}
 	return v
+}
+
+// fail notes an error.
+func (v *view) fail(format string, arguments ...any) {
+	v.err = errors.Join(v.err, errorf(format, arguments...))
+}
+
+// throughPointer returns whether a field is one of an embedded pointer, which may be nil.
+func throughPointer(kind reflect.Type, index []int) bool {
+	for _, i := range index[:len(index)-1] {
+		if kind = kind.Field(i).Type; kind.Kind() == reflect.Pointer {
+			return true
+		}
+	}
+	return false
 }
 
 // view returns a view, and notes its error.

@@ -77,23 +77,26 @@ const (
 	finalizer = "example.com/jobs"
 )
 
-// clock is what a reconciler takes, so that a test gives it another time.
-type clock interface{ Now() time.Time }
+// Clock is what a reconciler takes, so that a test gives it another time.
+type Clock interface{ Now() time.Time }
 
 type hostClock struct{}
 
 func (hostClock) Now() time.Time { return oarlock.Now() }
 
-// backupReconciler has the calls of a reconciler that owns Jobs, as kubebuilder's documentation teaches
+// BackupReconciler has the calls of a reconciler that owns Jobs, as kubebuilder's documentation teaches
 // them: an index on the owner, references in the status, owner references, deletes with a propagation, a
 // clock of its own, and a finalizer.
-type backupReconciler struct {
+type BackupReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
-	clock
+	Clock
 }
 
-func (r *backupReconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *BackupReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Clock == nil {
+		r.Clock = hostClock{}
+	}
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, byBackup, func(obj client.Object) []string {
 		owner := metav1.GetControllerOf(obj)
 		if owner == nil || owner.APIVersion != backupVersion.String() || owner.Kind != "Backup" {
@@ -107,7 +110,7 @@ func (r *backupReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&backup{}).Owns(&batchv1.Job{}).Named("backup").Complete(r)
 }
 
-func (r *backupReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *BackupReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var b backup
 	if err := r.Get(ctx, request.NamespacedName, &b); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -149,7 +152,7 @@ func (r *backupReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 }
 
 // observe writes what the Jobs show into the status, and returns those that have ended, the oldest first.
-func (r *backupReconciler) observe(ctx context.Context, b *backup) (ended []batchv1.Job, err error) {
+func (r *BackupReconciler) observe(ctx context.Context, b *backup) (ended []batchv1.Job, err error) {
 	var children batchv1.JobList
 	if err := r.List(ctx, &children, client.InNamespace(b.Namespace), client.MatchingFields{byBackup: b.Name}); err != nil {
 		return nil, err
@@ -177,7 +180,7 @@ func (r *backupReconciler) observe(ctx context.Context, b *backup) (ended []batc
 	return ended, r.Status().Update(ctx, b)
 }
 
-func (r *backupReconciler) finalize(ctx context.Context, b *backup) error {
+func (r *BackupReconciler) finalize(ctx context.Context, b *backup) error {
 	err := r.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(b.Namespace), client.PropagationPolicy(metav1.DeletePropagationForeground))
 	if err != nil {
 		return err
@@ -195,7 +198,7 @@ func startedBackups(t *testing.T) *oarlocktest.Host {
 	metav1.AddToGroupVersion(types, backupVersion)
 	options := oarlockctrl.Options{Name: "backup", Version: "0.1.0", Scheme: types}
 	host := oarlocktest.New(t, oarlockctrl.Setup(options, func(mgr manager.Manager) error {
-		return (&backupReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme(), clock: hostClock{}}).SetupWithManager(mgr)
+		return (&BackupReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
 	}), nil)
 	must(t, host.Start())
 	return host

@@ -1,5 +1,7 @@
 //! The Go SDK: its bindings, and its checks.
 
+mod readme;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -37,7 +39,8 @@ pub(crate) fn write_bindings() -> Result<()> {
     bindings::go_sdk(&checkout::wit(), &checkout::guest_sdk().join("go"))
 }
 
-/// Checks in each module the format, `go vet`, staticcheck and the tests.
+/// Checks in each module the format, `go vet`, staticcheck, the tests and, in a module of the SDK, the blocks
+/// of its README.
 pub(crate) fn check() -> Result<()> {
     let toolchain = Toolchain::find(GUEST_GO)?;
     write_bindings()?;
@@ -50,6 +53,9 @@ pub(crate) fn check() -> Result<()> {
 }
 
 fn check_module(toolchain: &Toolchain, module: &Path) -> Result<()> {
+    if module.starts_with(checkout::guest_sdk()) {
+        readme::check(module)?;
+    }
     let unformatted = command::output(toolchain.gofmt()?.current_dir(module).args(["-l", "."]))?;
     let unformatted: Vec<_> = unformatted.lines().filter(|path| !path.contains("internal/wit/")).collect();
     ensure!(unformatted.is_empty(), "gofmt has changes for {}: {unformatted:?}", module.display());

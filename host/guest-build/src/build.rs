@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::toolchain::cache;
-use crate::{Language, Project, progress};
+use crate::{Language, Project, embedded, progress};
 
 /// Folders of package managers and interpreters, which are no sources wherever they are.
 const NO_SOURCES: [&str; 2] = ["__pycache__", "node_modules"];
@@ -84,6 +84,14 @@ pub fn install(built: &Path, place: &Path) -> Result<Outcome> {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     progress::say(format!("{name}: {} KiB", bytes.len() / 1024));
     Ok(Outcome::Written)
+}
+
+/// Writes into a new project what its tests and editors need before the first build.
+pub(crate) fn prepare(language: Language, folder: &Path) -> Result<()> {
+    match language {
+        Language::Go => go::prepare(&embedded::Sources::write()?.sdk(), folder),
+        _ => Ok(()),
+    }
 }
 
 /// Returns a number that stands for the content of all sources in a project's folder.

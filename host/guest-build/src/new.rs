@@ -15,8 +15,8 @@ use include_dir::Dir;
 pub use name::{Name, NameError};
 pub use resource::{Resource, ResourceError};
 
-use crate::Language;
 use crate::embedded::{self, TEMPLATES};
+use crate::{Language, build};
 
 /// What a plugin does with changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct NewPlugin {
 // === impl NewPlugin ===
 
 impl NewPlugin {
-    /// Writes the files into a folder, which is made. Returns their paths in it.
+    /// Writes the files into a folder, which is made. Returns their paths in it, without those of the SDK.
     ///
     /// # Errors
     ///
@@ -54,6 +54,7 @@ impl NewPlugin {
             embedded::write(&folder.join(&path), text.as_bytes())?;
             paths.push(path);
         }
+        build::prepare(self.language, folder)?;
         paths.sort();
         Ok(paths)
     }
@@ -182,6 +183,12 @@ mod tests {
             assert_eq!(Language::of(folder.path()), Some(plugin.language));
             for file in ["plugin.yaml", ".gitignore", "README.md"] {
                 assert!(paths.iter().any(|path| path == Path::new(file)), "{file} is not in {paths:?}");
+            }
+            if plugin.language == Language::Go {
+                assert!(
+                    folder.path().join(".oarlock/go-sdk/go.mod").exists(),
+                    "go test works before a build"
+                );
             }
             let sources = paths.iter().filter(|path| *path != Path::new("README.md"));
             let mut sources = sources.map(|path| fs::read_to_string(folder.path().join(path)).unwrap());

@@ -32,11 +32,7 @@ const WORLD: &str = "oarlock.dev/sdk.world";
 /// Builds a core module that calls WASI, and a component from it.
 pub(super) fn build(project: &Project) -> Result<Outcome> {
     let module = Module::read(&project.folder)?;
-    for (path, source, place) in SDKS {
-        if module.replaces(path, place) {
-            write_sdk(&project.sdk.join(source), &project.folder.join(place))?;
-        }
-    }
+    write_sdks(&module, &project.sdk, &project.folder)?;
     let recipe = [include_str!("go.rs"), include_str!("go/module.rs"), &go::version(GUEST_GO)];
     stamp::unless_unchanged_with(project, &recipe, &module.local_replacements(&project.folder), || {
         let toolchain = Toolchain::find(GUEST_GO)?;
@@ -70,6 +66,20 @@ fn compile(project: &Project, module: &Module, toolchain: &Toolchain) -> Result<
     let component = folder.join("component.wasm");
     bindings::encode(&project.wit, &world, &core, &component)?;
     Ok(component)
+}
+
+/// Writes the SDKs into a folder whose `go.mod` says that they are there.
+pub(super) fn prepare(sdk: &Path, folder: &Path) -> Result<()> {
+    write_sdks(&Module::read(folder)?, sdk, folder)
+}
+
+fn write_sdks(module: &Module, sdk: &Path, folder: &Path) -> Result<()> {
+    for (path, source, place) in SDKS {
+        if module.replaces(path, place) {
+            write_sdk(&sdk.join(source), &folder.join(place))?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a folder of a project the same as one of the SDKs.

@@ -46,6 +46,11 @@ impl FromStr for Resource {
                 "{plural:?} is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"
             ));
         }
+        if is_of_kubernetes(group) && !plural.ends_with('s') {
+            return refuse(&format!(
+                "{plural:?} is not the plural name of a resource of Kubernetes, such as {plural}s; `kubectl api-resources` lists them"
+            ));
+        }
         if parts.len() == 3 && !group.split('.').all(is_label) {
             return refuse(&format!(
                 "{group:?} is not an API group such as apps or networking.k8s.io; the core group is left out: {version}/{plural}"
@@ -80,6 +85,12 @@ fn refuse(why: &str) -> Result<Resource, ResourceError> {
     Err(ResourceError(why.to_owned()))
 }
 
+/// Returns whether a group is one of Kubernetes itself, whose plural names all end in `s`.
+fn is_of_kubernetes(group: &str) -> bool {
+    !group.contains('.')
+        || group.ends_with(".k8s.io") && !group.ends_with(".x-k8s.io") && !group.ends_with("metrics.k8s.io")
+}
+
 /// Returns whether a text is `v1`, `v1beta2`, `v2alpha1` or the like.
 fn is_version(text: &str) -> bool {
     let is_number =
@@ -101,9 +112,13 @@ mod tests {
 
     #[test]
     fn group_version_and_plural_name_a_resource() {
-        for name in
-            ["v1/pods", "apps/v1/deployments", "oarlock.dev/v1beta1/mirrors", "networking.k8s.io/v2alpha3/a2"]
-        {
+        for name in [
+            "v1/pods",
+            "apps/v1/deployments",
+            "oarlock.dev/v1beta1/mirrors",
+            "networking.k8s.io/v2alpha3/a2s",
+            "example.com/v1/sheep",
+        ] {
             assert_eq!(Resource::from_str(name).unwrap().to_string(), name);
         }
         for wrong in [
@@ -126,6 +141,7 @@ mod tests {
         insta::assert_snapshot!(refusal("deployments"), @"a resource is GROUP/VERSION/PLURAL, such as apps/v1/deployments, or VERSION/PLURAL in the core group, such as v1/pods");
         insta::assert_snapshot!(refusal("apps/deployments"), @r#""apps" is not a version such as v1 or v1beta1; `kubectl api-resources` lists group and version of each resource"#);
         insta::assert_snapshot!(refusal("apps/v1/Deployment"), @r#""Deployment" is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"#);
+        insta::assert_snapshot!(refusal("apps/v1/deployment"), @r#""deployment" is not the plural name of a resource of Kubernetes, such as deployments; `kubectl api-resources` lists them"#);
         insta::assert_snapshot!(refusal("/v1/pods"), @r#""" is not an API group such as apps or networking.k8s.io; the core group is left out: v1/pods"#);
     }
 }

@@ -202,9 +202,13 @@ impl Display for HostEvent {
                     None => write!(f, ". {about} is parked after {tries} calls: {PARKED}"),
                 })?;
                 indented(f, output.lines())?;
+                if output.is_empty() {
+                    return indented(f, backtrace.lines());
+                }
                 // A frame without a name adds nothing to what the guest wrote itself.
-                let is_worth_showing = |frame: &&str| output.is_empty() || !frame.contains("<wasm function");
-                indented(f, backtrace.lines().filter(is_worth_showing))
+                let named = || backtrace.lines().filter(|frame| !frame.contains("<wasm function"));
+                // The first line is a title.
+                if named().nth(1).is_some() { indented(f, named()) } else { Ok(()) }
             }
             Self::InstanceRestarted { mode, took_us: _ } => write!(f, "a fresh instance serves: {mode}"),
             Self::ResourceAbsent { resource, message, wanted_by } => {
@@ -271,7 +275,7 @@ fn outcome_of(f: &mut Formatter<'_>, outcome: &CallOutcome, took_us: u64) -> fmt
 /// Writes each line of a guest on a line of its own, which [`Lines`] indents.
 fn indented<'a>(f: &mut Formatter<'_>, lines: impl Iterator<Item = &'a str>) -> fmt::Result {
     for line in lines {
-        write!(f, "\n{}", OneLine(line.trim_end()))?;
+        write!(f, "\n{}", Lines(line.trim_end()))?;
     }
     Ok(())
 }

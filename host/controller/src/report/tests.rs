@@ -143,7 +143,7 @@ fn a_lost_instance_is_reported_with_its_object_output_and_named_frames() {
         about: "pods default/web".into(),
         reason: "trap",
         message: "the guest trapped: unreachable".into(),
-        output: "Traceback:\n  File \"a.py\", line 3\nValueError: \u{1b}[31mno".into(),
+        output: "Traceback:\n  File \"a.py\", line 3\n\tin f\nValueError: \u{1b}[31mno".into(),
         backtrace: "wasm backtrace:\n    0: a!<wasm function 7>\n    1: a!on-add".into(),
         losses: 1,
         restart_after_ms: 0,
@@ -160,11 +160,29 @@ fn a_lost_instance_is_reported_with_its_object_output_and_named_frames() {
              work is ready (calls so far: 1)",
             "    Traceback:",
             "      File \"a.py\", line 3",
+            "        in f",
             "    ValueError: \\u{1b}[31mno",
             "    wasm backtrace:",
             "        1: a!on-add",
         ]
     );
+}
+
+#[test]
+fn a_backtrace_without_names_is_not_shown_beside_what_the_guest_wrote() {
+    let lost = |output: &str| HostEvent::InstanceLost {
+        function: "on-add",
+        about: String::new(),
+        reason: "trap",
+        message: "unreachable".into(),
+        output: output.into(),
+        backtrace: "wasm backtrace:\n    0: a!<wasm function 7>".into(),
+        losses: 1,
+        restart_after_ms: 0,
+        next_try: None,
+    };
+    assert!(!at(lost("panic: no")).to_string().contains("wasm backtrace"));
+    assert!(at(lost("")).to_string().contains("<wasm function 7>"));
 }
 
 /// Receives a line if there is one, however many were received before.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oarlock_controller::config::PluginFile;
+use oarlock_controller::config::{Error, PluginFile};
 use oarlock_guest_build::{Outcome, progress};
 
 use super::super::sources::Sources;
@@ -29,8 +29,12 @@ fn build(folder: &Path) -> Ended {
 pub(super) fn plugin_file(folder: &Path) -> Result<PluginFile, Failure> {
     PluginFile::read(folder).map_err(|error| {
         // The text of this error has the text of its source.
-        Failure::caller(anyhow::anyhow!("{error}")).hint(
-            "name the folder of a plugin, with its plugin.yaml; `oarlock plugin new --help` says how to make one",
-        )
+        let failure = Failure::caller(anyhow::anyhow!("{error}"));
+        match error {
+            Error::Read { .. } | Error::EmptyFolder { .. } => failure.hint(
+                "name the folder of a plugin, with its plugin.yaml; `oarlock plugin new --help` says how to make one",
+            ),
+            _ => failure,
+        }
     })
 }

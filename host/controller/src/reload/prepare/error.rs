@@ -55,9 +55,10 @@ impl Error {
                     "build it, or correct `{key}` in the plugin's file (a path relative to that file)"
                 ))
             }
-            Self::Describe(DescribeError::Refused(_)) => {
-                Some("correct `config` in the plugin's file".to_owned())
-            }
+            Self::Describe(DescribeError::Refused(_)) => Some(
+                "the plugin itself says this; correct its source, or correct `config` in the plugin's file"
+                    .to_owned(),
+            ),
             Self::HasState { key } => Some(format!(
                 "remove `{key}` from the plugin's file, or keep no state in the plugin and say so in its description"
             )),

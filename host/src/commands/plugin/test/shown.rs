@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, path::Path, time::Duration};
 
-use oarlock_controller::{config::PluginFile, report::OneLine};
+use oarlock_controller::{config::PluginFile, report::Lines};
 use oarlock_plugin_test::{Ran, RunError};
 
 use crate::failure::{Ended, Failure};
@@ -40,7 +40,7 @@ impl Verdict {
             }
             Self::NotRun(error) => {
                 let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
-                Some(("not run".to_owned(), format!("{}\n{hint}", OneLine(error))))
+                Some(("not run".to_owned(), format!("{}\n{hint}", Lines(error))))
             }
         }
     }

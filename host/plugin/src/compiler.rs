@@ -62,7 +62,10 @@ pub struct Allowance {
     pub cpu: Duration,
     /// CPU time for each MiB of a component. Default 10 s.
     pub cpu_per_mib: Duration,
-    /// Address space for every component, in bytes. Default 512 MiB.
+    /// Address space for every component, in bytes. Default 1 GiB.
+    ///
+    /// Large functions with many locals and branches determine it. The one of `k8s-openapi` that parses a
+    /// Volume, 77 KiB with `opt-level = "s"`, takes 600 MiB; with the program, 850 MiB of address space.
     pub memory: u64,
     /// Address space for each byte of a component. Default 48.
     pub memory_per_byte: u64,
@@ -116,7 +119,7 @@ impl Default for Allowance {
         Self {
             cpu: Duration::from_secs(20),
             cpu_per_mib: Duration::from_secs(10),
-            memory: 512 << 20,
+            memory: 1 << 30,
             memory_per_byte: 48,
             code: 16 << 20,
             code_per_byte: 16,

@@ -96,7 +96,8 @@ pub enum Error {
     /// The compilation exceeded the resources for a component of this size.
     #[error(
         "it does not compile: the compiler was ended when it used more than the {allowance} of {what} that a component of this \
-         size may take{}; does it have very large functions, or many components in one another?",
+         size may take{}; does it have very large functions, or many components in one another? \
+         (In Rust, opt-level = \"z\" in [profile.release] of Cargo.toml makes functions smaller)",
         CompilerOutput(said)
     )]
     OverAllowance {

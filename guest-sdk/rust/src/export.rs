@@ -31,7 +31,7 @@ macro_rules! export_plugin {
 macro_rules! export_controller {
     ($name:ident, $controller:expr) => {
         $crate::__controller!($name, $controller);
-        $crate::export_reconciler!($name);
+        $crate::export_plugin!($name);
     };
 }
 
@@ -46,11 +46,27 @@ macro_rules! __controller {
             fn describe() -> ::std::result::Result<$crate::Description, ::std::string::String> {
                 let controller = $controller;
                 let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-                ::std::result::Result::Ok($crate::kube::Run::describe(&controller, name, version))
+                $crate::kube::Run::describe(&controller, name, version)
             }
 
             fn start() -> ::std::result::Result<Self, $crate::Failure> {
                 ::std::result::Result::Ok(Self(::std::boxed::Box::new($controller)))
+            }
+        }
+
+        /// The functions of `watches` name the objects to reconcile.
+        impl $crate::Handler for $name {
+            fn on_add(&mut self, added: &$crate::Added) -> ::std::result::Result<(), $crate::Failure> {
+                self.0.notified(&added.subscription, &[$crate::event::Version::New])
+            }
+
+            fn on_update(&mut self, updated: &$crate::Updated) -> ::std::result::Result<(), $crate::Failure> {
+                use $crate::event::Version;
+                self.0.notified(&updated.subscription, &[Version::New, Version::Old])
+            }
+
+            fn on_delete(&mut self, deleted: &$crate::Deleted) -> ::std::result::Result<(), $crate::Failure> {
+                self.0.notified(&deleted.subscription, &[$crate::event::Version::Old])
             }
         }
 

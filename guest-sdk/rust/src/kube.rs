@@ -70,8 +70,10 @@
 //!
 //! What differs:
 //!
-//! - `main` is gone: `export_controller!` exports what `run` returns. `watches` with a function is missing;
-//!   [`crate::Enqueue`] names the rules that the host knows, and [`Controller::subscribe`] takes any.
+//! - `main` is gone: `export_controller!` exports what `run` returns.
+//! - [`Controller::watches`] calls its function with whole objects, in the plugin. If the changed object
+//!   names the other one in a field or label, a rule of the host does the same without a call of the plugin:
+//!   [`Controller::subscribe`] takes a subscription with any [`crate::Enqueue`].
 //! - Futures must not wait: those of [`Api`] are ready at once. Timers, channels and other clients have no
 //!   runtime here; a call that waits for one fails.
 //! - `reconcile` is not called for an object that is gone, as in kube-rs, and gets it from the host's cache.
@@ -80,8 +82,12 @@
 
 mod api;
 mod controller;
+pub mod finalizer;
+mod names;
 #[cfg(test)]
 mod tests;
 
 pub use api::{Api, Client, DeleteParams, ListParams, ObjectList, Patch, PatchParams, PostParams};
-pub use controller::{Action, Controller, ResourceExt, Run, watcher};
+pub use controller::{Action, Controller, Run, watcher};
+pub use finalizer::finalizer;
+pub use names::{ObjectRef, ResourceExt};

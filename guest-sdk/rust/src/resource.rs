@@ -45,11 +45,20 @@ pub trait Resource {
     /// The resource's plural name, such as `deployments`.
     const PLURAL: &'static str;
 
+    #[doc(hidden)]
+    fn named(&self) -> &dyn Named;
+
     /// Returns the namespace and name of the object.
-    fn key(&self) -> ObjectKey;
+    #[must_use]
+    fn key(&self) -> ObjectKey {
+        self.named().key()
+    }
 
     /// Returns the uid; `None` for an object that the API server does not have yet.
-    fn uid(&self) -> Option<&str>;
+    #[must_use]
+    fn uid(&self) -> Option<&str> {
+        self.named().uid()
+    }
 
     /// Returns the reference that makes this object the controller owner of another one; `None` for an object
     /// that the API server does not have yet.
@@ -139,11 +148,15 @@ pub struct OwnerReference {
     pub block_owner_deletion: Option<bool>,
 }
 
-/// Metadata with a name. The derive macro calls it.
+/// The metadata of an object, in the SDK's type or another one. The derive macro names it.
 #[doc(hidden)]
 pub trait Named {
     fn key(&self) -> ObjectKey;
     fn uid(&self) -> Option<&str>;
+    fn labels(&self) -> &BTreeMap<String, String>;
+    fn annotations(&self) -> &BTreeMap<String, String>;
+    fn finalizers(&self) -> &[String];
+    fn is_being_deleted(&self) -> bool;
 }
 
 /// Returns the text of an object with `apiVersion` and `kind`.
@@ -207,16 +220,36 @@ impl Named for ObjectMeta {
     fn uid(&self) -> Option<&str> {
         self.uid.as_deref()
     }
+
+    fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+
+    fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.annotations
+    }
+
+    fn finalizers(&self) -> &[String] {
+        &self.finalizers
+    }
+
+    fn is_being_deleted(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
 }
 
 #[cfg(feature = "k8s-openapi")]
 mod of_k8s_openapi {
+    use std::collections::BTreeMap;
+
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
     use k8s_openapi::{Metadata, Resource};
     use serde::Serialize;
 
     use super::Named;
     use crate::ObjectKey;
+
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
 
     impl Named for ObjectMeta {
         fn key(&self) -> ObjectKey {
@@ -225,6 +258,22 @@ mod of_k8s_openapi {
 
         fn uid(&self) -> Option<&str> {
             self.uid.as_deref()
+        }
+
+        fn labels(&self) -> &BTreeMap<String, String> {
+            self.labels.as_ref().unwrap_or(&NONE)
+        }
+
+        fn annotations(&self) -> &BTreeMap<String, String> {
+            self.annotations.as_ref().unwrap_or(&NONE)
+        }
+
+        fn finalizers(&self) -> &[String] {
+            self.finalizers.as_deref().unwrap_or_default()
+        }
+
+        fn is_being_deleted(&self) -> bool {
+            self.deletion_timestamp.is_some()
         }
     }
 
@@ -242,12 +291,8 @@ mod of_k8s_openapi {
         const KIND: &'static str = <T as Resource>::KIND;
         const PLURAL: &'static str = <T as Resource>::URL_PATH_SEGMENT;
 
-        fn key(&self) -> ObjectKey {
-            Named::key(self.metadata())
-        }
-
-        fn uid(&self) -> Option<&str> {
-            Named::uid(self.metadata())
+        fn named(&self) -> &dyn Named {
+            self.metadata()
         }
 
         /// These types write their `apiVersion` and `kind` themselves.

@@ -44,6 +44,7 @@ mod cluster;
 mod host;
 pub(crate) mod imports;
 mod instance;
+mod json_patch;
 mod recorded;
 mod selector;
 #[cfg(test)]

@@ -42,12 +42,8 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
             const KIND: &'static str = #kind;
             const PLURAL: &'static str = #plural;
 
-            fn key(&self) -> ::oarlock_sdk::ObjectKey {
-                ::oarlock_sdk::resource::Named::key(&self.metadata)
-            }
-
-            fn uid(&self) -> ::std::option::Option<&str> {
-                ::oarlock_sdk::resource::Named::uid(&self.metadata)
+            fn named(&self) -> &dyn ::oarlock_sdk::resource::Named {
+                &self.metadata
             }
         }
     })

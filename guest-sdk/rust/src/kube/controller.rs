@@ -1,5 +1,6 @@
 //! `Controller`: what is watched, and the functions that are called, as in kube-rs.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -11,9 +12,11 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::Api;
+use super::names::ObjectRef;
+use crate::event::{self, Version};
 use crate::{
-    Description, Enqueue, Failure, Lister, Object, ObjectKey, Outcome, OwnerReference, Read, Request,
-    Resource, Subscription, enqueue_controller_owner, requeue_after, retry_after,
+    Description, Enqueue, Error, Failure, Lister, Object, ObjectKey, Outcome, Read, Request, Resource,
+    Subscription, enqueue_controller_owner, requeue_after, retry_after, work_key, work_queue,
 };
 
 /// What happens after `reconcile`.
@@ -24,15 +27,22 @@ pub struct Action(Option<Duration>);
 #[must_use]
 pub struct Controller<K> {
     subscriptions: Vec<Subscription>,
+    mappers: BTreeMap<String, Mapper>,
     read: Read,
     requests: Vec<Request>,
     resource: PhantomData<fn() -> K>,
 }
 
+/// Returns the objects that are reconciled for a state of the object of a notification.
+type Mapper = Box<dyn Fn(Version) -> Result<Vec<ObjectKey>, Error>>;
+
 /// A controller that can run: what [`Controller::run`] returns and [`crate::export_controller`] exports.
 pub trait Run {
     #[doc(hidden)]
-    fn describe(&self, name: &str, version: &str) -> Description;
+    fn describe(&self, name: &str, version: &str) -> Result<Description, String>;
+
+    #[doc(hidden)]
+    fn notified(&self, subscription: &str, states: &[Version]) -> Result<(), Failure>;
 
     #[doc(hidden)]
     fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure>;
@@ -54,18 +64,6 @@ pub mod watcher {
             self
         }
     }
-}
-
-/// Short functions of kube-rs.
-pub trait ResourceExt {
-    /// Returns the name; the empty text for an object without one.
-    fn name_any(&self) -> String;
-
-    /// Returns the namespace; `None` for a cluster-scoped object.
-    fn namespace(&self) -> Option<String>;
-
-    /// Returns the reference that makes this object the controller owner of another one.
-    fn controller_owner_ref(&self, _: &()) -> Option<OwnerReference>;
 }
 
 struct Running<K, Ctx, R> {
@@ -102,14 +100,54 @@ impl<K: Resource> Controller<K> {
             None => read,
         };
         let objects = subscription(K::KIND, &api, &config).enqueue(Enqueue::Itself);
-        Self { subscriptions: vec![objects], read, requests: vec![], resource: PhantomData }
+        Self {
+            subscriptions: vec![objects],
+            mappers: BTreeMap::new(),
+            read,
+            requests: vec![],
+            resource: PhantomData,
+        }
     }
 
     /// Reconciles the owner when an object of another resource changes whose controller it is.
     pub fn owns<C: Resource>(self, api: Api<C>, config: watcher::Config) -> Self {
-        let name = format!("owned-{}", C::PLURAL);
+        let name = self.unused(&format!("owned-{}", C::PLURAL));
         let rule = enqueue_controller_owner(K::GROUP, K::KIND);
         self.subscribe(subscription(&name, &api, &config).enqueue(rule))
+    }
+
+    /// Reconciles the objects that `mapper` names when an object of another resource changes.
+    ///
+    /// The host calls the plugin for each change, so nothing is lost while a call fails, an instance ends or
+    /// the plugin is swapped. The mapper gets the new state; after a change also the old one, so that an
+    /// object that is no longer named is reconciled too; after a delete the last known one. An object that
+    /// cannot be parsed as `Other` is parked.
+    pub fn watches<Other, I>(
+        mut self,
+        api: Api<Other>,
+        config: watcher::Config,
+        mapper: impl Fn(Other) -> I + 'static,
+    ) -> Self
+    where
+        Other: Resource + DeserializeOwned + 'static,
+        I: IntoIterator<Item = ObjectRef<K>>,
+    {
+        let name = self.unused(&format!("watched-{}", Other::PLURAL));
+        let subscription = subscription(&name, &api, &config);
+        let keys = move |state| {
+            let object = event::object::<Other>(state)?;
+            Ok(mapper(object).into_iter().map(ObjectRef::into_key).collect())
+        };
+        self.mappers.insert(name, Box::new(keys));
+        self.subscribe(subscription)
+    }
+
+    /// Returns a name that no subscription has.
+    fn unused(&self, name: &str) -> String {
+        let names = (2..).map(|n| format!("{name}-{n}"));
+        let mut names = std::iter::once(name.to_owned()).chain(names);
+        let is_used = |name: &String| self.subscriptions.iter().any(|it| it.0.name == *name);
+        names.find(|name| !is_used(name)).unwrap_or_default()
     }
 
     /// Adds a subscription, whose rule ([`Subscription::enqueue`]) says which object is reconciled.
@@ -158,7 +196,7 @@ fn subscription<K: Resource>(name: &str, api: &Api<K>, config: &watcher::Config)
 }
 
 /// Returns the result of a future that does not wait.
-fn ready<F: Future>(future: F) -> Result<F::Output, Failure> {
+pub(super) fn ready<F: Future>(future: F) -> Result<F::Output, Failure> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Ok(output),
         Poll::Pending => Err(Failure::Terminal(
@@ -175,12 +213,33 @@ where
     K: Resource + DeserializeOwned,
     R: Fn(Arc<K>, Arc<Ctx>) -> Result<Action, Failure>,
 {
-    fn describe(&self, name: &str, version: &str) -> Description {
-        let Controller { subscriptions, read, requests, .. } = &self.controller;
+    fn describe(&self, name: &str, version: &str) -> Result<Description, String> {
+        let Controller { subscriptions, mappers, read, requests, .. } = &self.controller;
+        let adds_no_key =
+            |it: &&Subscription| it.0.enqueue == Enqueue::Nothing && !mappers.contains_key(&it.0.name);
+        if let Some(Subscription(it)) = subscriptions.iter().find(adds_no_key) {
+            return Err(format!(
+                "the subscription {} says of no object that it is reconciled: give it a rule with \
+                 Subscription::enqueue, or a function with Controller::watches",
+                it.name
+            ));
+        }
         let description = Description::new(name, version).stateless().read(read.clone());
         let description =
             subscriptions.iter().cloned().fold(description, |described, it| described.subscribe(it));
-        requests.iter().cloned().fold(description, |described, it| described.request(it))
+        Ok(requests.iter().cloned().fold(description, |described, it| described.request(it)))
+    }
+
+    fn notified(&self, subscription: &str, states: &[Version]) -> Result<(), Failure> {
+        let Some(keys) = self.controller.mappers.get(subscription) else { return Ok(()) };
+        for &state in states {
+            for key in keys(state)? {
+                // A queue that is full has room again later.
+                let added = work_queue::add(&work_key(K::KIND, key));
+                added.map_err(|error| Failure::Retry(error.to_string()))?;
+            }
+        }
+        Ok(())
     }
 
     fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
@@ -189,21 +248,5 @@ where
         let object = Arc::new(object.into_value()?);
         let action = (self.reconcile)(object, Arc::clone(&self.context))?;
         Ok(action.0.map_or(Outcome::Done, requeue_after))
-    }
-}
-
-// === impl ResourceExt ===
-
-impl<K: Resource> ResourceExt for K {
-    fn name_any(&self) -> String {
-        self.key().name
-    }
-
-    fn namespace(&self) -> Option<String> {
-        Some(self.key().namespace).filter(|namespace| !namespace.is_empty())
-    }
-
-    fn controller_owner_ref(&self, _: &()) -> Option<OwnerReference> {
-        self.controller_reference()
     }
 }

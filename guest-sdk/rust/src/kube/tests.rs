@@ -6,6 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+mod finalizer;
+mod watches;
+
 use super::{Action, Api, Client, Controller, ListParams, Patch, PatchParams, ResourceExt, Run, watcher};
 use crate::testing::{Host, Instance};
 use crate::{Error, Failure, ObjectMeta, Outcome, Request, Resource, key};
@@ -113,7 +116,7 @@ fn a_future_that_waits_is_a_failure() {
 
 #[test]
 fn the_description_has_the_watches_of_the_controller() {
-    let described = controller().describe("widgets", "0.1.0").0;
+    let described = controller().describe("widgets", "0.1.0").unwrap().0;
     let [objects, owned] = &described.subscriptions[..] else { panic!("{described:?}") };
     assert_eq!((&*objects.name, &*objects.label_selector), ("Widget", "app"));
     assert_eq!(objects.enqueue, crate::Enqueue::Itself);

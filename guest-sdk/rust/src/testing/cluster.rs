@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::json_patch;
 use super::recorded::{place, resource};
 use super::selector::merge;
 use crate::client::{PatchKind, Preconditions, Written};
@@ -115,12 +116,15 @@ impl Cluster {
         patch: &Value,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
-        if kind != PatchKind::MergePatch {
-            return Err(Error::Invalid("a test applies merge patches only".to_owned()));
-        }
         let mut object = self.get(target, key)?.clone();
         check(&object, preconditions)?;
-        merge(&mut object, &part(subresource, patch)?);
+        match kind {
+            PatchKind::MergePatch => merge(&mut object, &part(subresource, patch)?),
+            PatchKind::JsonPatch => json_patch::apply(&mut object, patch)?,
+            PatchKind::StrategicMergePatch => {
+                return Err(Error::Invalid("a test applies no strategic merge patches".to_owned()));
+            }
+        }
         Ok(self.store(target, object))
     }
 

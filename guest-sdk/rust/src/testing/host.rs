@@ -123,7 +123,7 @@ impl Host {
     }
 
     /// Has the next request with this verb fail: `get`, `list`, `create`, `apply`, `patch`, `replace` or
-    /// `delete`; or the next Event (`event`).
+    /// `delete`; or the next Event (`event`) or key of the work queue (`queue`).
     pub fn fail_next(&self, verb: &str, error: Error) {
         self.state.borrow_mut().failures.entry(verb.to_owned()).or_default().push_back(error);
     }

@@ -102,8 +102,11 @@ pub(crate) mod work_queue {
     }
 
     pub(crate) fn add_after(key: &WorkKey, delay_ms: u32) -> Result<(), Error> {
-        with(|state| state.queue.push((key.clone(), Duration::from_millis(delay_ms.into()))));
-        Ok(())
+        with(|state| {
+            state.fail("queue")?;
+            state.queue.push((key.clone(), Duration::from_millis(delay_ms.into())));
+            Ok(())
+        })
     }
 }
 

@@ -8,6 +8,14 @@
 
 #include "oarlock.h"
 
+// In a unit test, AddressSanitizer finds reads of memory that the SDK has not given, or has taken back.
+#if !defined(__wasm__) && __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, size) ((void)(memory), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(memory, size) ((void)(memory), (void)(size))
+#endif
+
 // The size of the first chunk, which is kept from call to call.
 enum { FIRST_SIZE = 4096, ALIGNMENT = 8 };
 
@@ -30,10 +38,12 @@ void *oarlock_alloc(size_t size) {
         chunk_t *chunk = malloc(sizeof *chunk + chunk_size);
         if (!chunk) abort();
         *chunk = (chunk_t){.next = newest, .size = chunk_size};
+        ASAN_POISON_MEMORY_REGION(chunk->bytes, chunk->size);
         newest = chunk;
     }
     void *memory = newest->bytes + newest->used;
     newest->used += rounded;
+    ASAN_UNPOISON_MEMORY_REGION(memory, size);
     return memory;
 }
 
@@ -46,9 +56,21 @@ static void free_newer(const chunk_t *kept) {
     }
 }
 
+// Keeps so many bytes of the newest chunk.
+static void keep(size_t used) {
+    if (!newest) return;
+    newest->used = used;
+    ASAN_POISON_MEMORY_REGION(newest->bytes + used, newest->size - used);
+}
+
 void oarlock_arena_reset(void) {
     free_newer(NULL);
-    if (newest) newest->used = 0;
+    keep(0);
+#ifndef __wasm__
+    // In a unit test: freed memory is not given again soon, so that the sanitizer finds each use of it.
+    free(newest);
+    newest = NULL;
+#endif
 }
 
 oarlock_scope oarlock_scope_begin(void) {
@@ -57,7 +79,7 @@ oarlock_scope oarlock_scope_begin(void) {
 
 void oarlock_scope_end(oarlock_scope scope) {
     free_newer(scope.chunk);
-    if (newest) newest->used = scope.used;
+    keep(scope.used);
 }
 
 // The host allocates with this function what it passes to the plugin. The definition in the bindings is weak.

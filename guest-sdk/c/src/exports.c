@@ -1,18 +1,24 @@
 // The functions that the host calls. Each ends the life of what the SDK has given to the plugin.
 //
-// The build defines OARLOCK_HANDLER and OARLOCK_RECONCILER for what the world exports.
+// The build defines OARLOCK_HANDLER and OARLOCK_RECONCILER for what the world exports. A unit test has both.
 
 #include "exports.h"
 
 #include "arena.h"
 
+#ifndef __wasm__
+#define OARLOCK_HANDLER
+#define OARLOCK_RECONCILER
+#endif
+
+bool oarlock_is_started;
+
 #if defined(OARLOCK_HANDLER) || defined(OARLOCK_RECONCILER)
 // Calls `start` before the first call of the instance.
 static oarlock_error started(void) {
-    static bool is_started;
-    if (is_started) return oarlock_ok();
+    if (oarlock_is_started) return oarlock_ok();
     if (oarlock_plugin_definition.start) OARLOCK_TRY(oarlock_plugin_definition.start());
-    is_started = true;
+    oarlock_is_started = true;
     return oarlock_ok();
 }
 

@@ -5,6 +5,9 @@
 
 #include "convert.h"
 
+// Whether `start` of the plugin has succeeded.
+extern bool oarlock_is_started;
+
 // Returns a copy on the heap, which the bindings free.
 string_t oarlock_give(const char *text);
 

@@ -29,6 +29,38 @@ pub fn c(wit: &Path, world: &str, name: &str, folder: &Path) -> Result<()> {
     bindings(options.build(), resolve, world, folder)
 }
 
+/// Writes the types of the C bindings for the whole contract, and the functions that free them: what the SDK
+/// for C needs in a native test. Names in them have `name` in place of the world's.
+///
+/// # Errors
+///
+/// When files cannot be written.
+pub fn c_for_tests(wit: &Path, name: &str, include: &Path, src: &Path) -> Result<()> {
+    let (resolve, world) = world_of(wit, "plugin")?;
+    let options = wit_bindgen_c::Opts { rename_world: Some(name.to_owned()), ..Default::default() };
+    let file = name.replace('-', "_");
+    let (header, source) = (format!("{file}.h"), format!("{file}.c"));
+    for (path, contents) in generated(options.build(), resolve, world)?.iter() {
+        if path == header {
+            embedded::write(&include.join(path), contents)?;
+        } else if path == source {
+            let text = std::str::from_utf8(contents)?;
+            let helpers = helpers_of(text, &header).context("the C bindings have no helper functions")?;
+            embedded::write(&src.join(path), helpers.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the part of C bindings that frees their types. The rest calls the host.
+fn helpers_of(bindings: &str, header: &str) -> Option<String> {
+    let (_, after) = bindings.split_once("// Helper Functions")?;
+    let (helpers, _) = after.split_once("// Component Adapters")?;
+    let head = "#include <stdlib.h>\n#include <string.h>\n\
+                void *cabi_realloc(void *ptr, size_t old_size, size_t align, size_t new_size);\n";
+    Some(format!("#include \"{header}\"\n{head}{helpers}"))
+}
+
 /// Writes Go bindings as packages of a module, and the package `pkg` that they need.
 ///
 /// # Errors
@@ -110,15 +142,19 @@ fn world_of(wit: &Path, world: &str) -> Result<(Resolve, WorldId)> {
 }
 
 fn bindings(
-    mut generator: Box<dyn WorldGenerator>,
-    mut resolve: Resolve,
+    generator: Box<dyn WorldGenerator>,
+    resolve: Resolve,
     world: WorldId,
     folder: &Path,
 ) -> Result<()> {
-    let mut files = Files::default();
-    generator.generate(&mut resolve, world, &mut files)?;
-    for (name, contents) in files.iter() {
+    for (name, contents) in generated(generator, resolve, world)?.iter() {
         embedded::write(&folder.join(name), contents)?;
     }
     Ok(())
+}
+
+fn generated(mut generator: Box<dyn WorldGenerator>, mut resolve: Resolve, world: WorldId) -> Result<Files> {
+    let mut files = Files::default();
+    generator.generate(&mut resolve, world, &mut files)?;
+    Ok(files)
 }

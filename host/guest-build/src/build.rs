@@ -11,6 +11,8 @@ mod python;
 mod rust;
 mod stamp;
 
+pub use c::write_test_sdk as write_c_test_sdk;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -23,6 +23,7 @@ static SOURCES: &[(&str, Dir<'_>)] = &[
     ("guest-sdk/python-kopf/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/python-kopf/src")),
     ("guest-sdk/c/include", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/include")),
     ("guest-sdk/c/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/src")),
+    ("guest-sdk/c/testing", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/testing")),
     ("guest-sdk/rust/derive", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/derive")),
     ("guest-sdk/rust/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/src")),
     ("guest-sdk/rust/bindings", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/bindings")),
@@ -174,6 +175,8 @@ mod tests {
         let others = [
             "wit/worlds.wit",
             "guest-sdk/rust/src/lib.rs",
+            "guest-sdk/c/include/oarlock_testing.h",
+            "guest-sdk/c/testing/host.c",
             "guest-sdk/ts/package.json",
             "guest-sdk/ts/src/index.ts",
             "guest-sdk/python/src/oarlock/__init__.py",

@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::{Outcome, fresh_folder, install};
+use super::{Outcome, copy, fresh_folder, install};
 use crate::environment::WASI_SDK_PATH;
 use crate::toolchain::c::Toolchain;
 use crate::toolchain::command;
@@ -20,6 +20,9 @@ use crate::{Project, bindings, progress};
 
 /// The world's name in the bindings that the SDK includes, whatever the world is.
 const SDK_WORLD: &str = "oarlock-bindings";
+
+/// What native tests are compiled with, in the project's folder.
+const TEST_SDK: &str = ".oarlock/c-sdk";
 
 /// A file to compile.
 struct Source {
@@ -68,6 +71,7 @@ fn link(project: &Project, toolchain: &Toolchain, linker: &Linker) -> Result<Pat
     let mut flags = Flags { includes: vec![folder.clone()], defines: vec![] };
     let name = if uses_sdk(&project.folder)? {
         let sdk = project.sdk.join("c");
+        write_test_sdk(&sdk, &project.wit, &project.folder.join(TEST_SDK))?;
         sources.extend(sources_in(&sdk.join("src"), "sdk", true)?);
         flags.includes.push(sdk.join("include"));
         flags.defines.extend(match world.as_str() {
@@ -110,6 +114,19 @@ fn link(project: &Project, toolchain: &Toolchain, linker: &Linker) -> Result<Pat
         .arg(&component);
     command::compile("wasm-component-ld", &mut ld)?;
     Ok(component)
+}
+
+/// Writes the SDK, its host of tests and the types of the bindings: headers in `include`, and sources.
+///
+/// # Errors
+///
+/// When files cannot be written.
+pub fn write_test_sdk(sdk: &Path, wit: &Path, place: &Path) -> Result<()> {
+    let place = fresh_folder(place)?;
+    for folder in ["include", "src", "testing"] {
+        copy(&sdk.join(folder), &place.join(folder))?;
+    }
+    bindings::c_for_tests(wit, SDK_WORLD, &place.join("include"), &place.join("src"))
 }
 
 fn compile(toolchain: &Toolchain, flags: &Flags, source: &Source) -> Command {

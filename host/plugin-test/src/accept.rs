@@ -194,7 +194,12 @@ steps:
         let checkpoints = |places: &[Place]| Ran {
             checkpoints: places
                 .iter()
-                .map(|place| Checkpoint { place: *place, differences: vec![], accepted: accepted.clone() })
+                .map(|place| Checkpoint {
+                    place: *place,
+                    differences: vec![],
+                    errors: vec![],
+                    accepted: accepted.clone(),
+                })
                 .collect(),
         };
         std::fs::write(&path, CASE).unwrap();

@@ -39,6 +39,11 @@ impl Happened {
         happened
     }
 
+    /// Returns the lines that the plugin logged as errors.
+    pub(crate) fn errors(&self) -> Vec<String> {
+        self.logs.iter().filter_map(|line| line["error"].as_str().map(str::to_owned)).collect()
+    }
+
     /// Returns the list of a key of `expect`.
     pub(crate) fn list(&self, key: &str) -> &[Value] {
         match key {
@@ -230,4 +235,15 @@ fn resource(GroupVersionResource { group, version, plural }: &GroupVersionResour
 
 fn object(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_the_lines_of_that_level() {
+        let logs = vec![json!({"info": "a"}), json!({"error": "Traceback\n  b", "fields": {"c": "d"}})];
+        assert_eq!(Happened { logs, ..Happened::default() }.errors(), ["Traceback\n  b"]);
+    }
 }

@@ -46,6 +46,8 @@ pub struct Checkpoint {
     pub place: Place,
     /// What differs from `expect`.
     pub differences: Vec<Difference>,
+    /// What the plugin logged as an error, such as the traceback of a failed call.
+    pub errors: Vec<String>,
     /// What `expect` has to be so that nothing differs; none if it need not be there.
     pub(crate) accepted: Option<Map<String, Value>>,
 }
@@ -134,6 +136,7 @@ async fn in_runtime(Job { plugin, case, engine }: Job) -> Result<Ran, RunError> 
         let actual = look(expect, happened, api).await.map_err(|error| RunError::request(place, &error))?;
         checkpoints.push(Checkpoint {
             place,
+            errors: actual.happened.errors(),
             differences: expect.map_or_else(Vec::new, |it| compare::differences(it, &actual, &metrics)),
             accepted: compare::accepted(expect, &actual, &metrics, is_new),
         });

@@ -56,7 +56,8 @@ fn compile(project: &Project, packages: &Packages) -> Result<PathBuf> {
     command::compile("componentize-py", &mut componentize).map_err(|error| {
         match raised(&error.to_string()) {
             Some(traceback) => {
-                anyhow!("the import of {module}.py, which builds the component, failed:\n{traceback}")
+                let advice = advice(&traceback);
+                anyhow!("the import of {module}.py, which builds the component, failed:\n{traceback}{advice}")
             }
             None => error,
         }
@@ -70,11 +71,27 @@ fn raised(output: &str) -> Option<String> {
     let (_, own) = output.split_once("AssertionError: Traceback")?;
     let (own, _) = own.split_once("\n\nCaused by:")?;
     // The folder of the plugin, and that of the packages.
-    Some(
-        format!("Traceback{}", own.replace("File \"/0/", "File \"").replace("File \"/1/", "File \""))
-            .trim_end()
-            .to_owned(),
-    )
+    let mut own = own.trim_end().to_owned();
+    for (shown, known) in
+        [("File \"/0/", "File \""), ("File \"/1/", "File \""), (" (/0/", " ("), (" (/1/", " (")]
+    {
+        own = own.replace(shown, known);
+    }
+    Some(format!("Traceback{own}"))
+}
+
+/// Returns what to do about the exception of a traceback, in a line of its own, if that is known.
+fn advice(traceback: &str) -> String {
+    let last = traceback.lines().next_back().unwrap_or_default();
+    let named =
+        last.strip_prefix("ModuleNotFoundError: No module named '").and_then(|rest| rest.split('\'').next());
+    match named {
+        Some(module) => format!(
+            "\n{module} is not in the component: add its package to requirements.txt, if it is in pure Python; a \
+             module of the plugin itself lies beside requirements.txt"
+        ),
+        None => String::new(),
+    }
 }
 
 /// Collects the packages that the component imports, and gives them to editors and tests.
@@ -129,5 +146,24 @@ mod tests {
             "Traceback (most recent call last):\n  File \"plugin.py\", line 3, in <module>\n    f()\nValueError: wrong"
         );
         assert_eq!(raised("componentize-py failed: no such world"), None);
+        let output = "AssertionError: Traceback (most recent call last):\n  File \"/1/a.py\", line 3, in <module>\n\
+            ImportError: cannot import name 'b' from 'c' (/1/c/__init__.py). Did you mean: 'd'?\n\n\nCaused by:";
+        assert_eq!(
+            raised(output).unwrap().lines().skip(1).collect::<Vec<_>>(),
+            [
+                "  File \"a.py\", line 3, in <module>",
+                "ImportError: cannot import name 'b' from 'c' (c/__init__.py). Did you mean: 'd'?"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_module_that_is_missing_is_advised_to_be_added() {
+        let text = advice("Traceback …\nModuleNotFoundError: No module named 'requests'");
+        assert!(
+            text.starts_with("\nrequests is not in the component: add its package to requirements.txt"),
+            "{text}"
+        );
+        assert_eq!(advice("Traceback …\nValueError: wrong"), "");
     }
 }

@@ -1,5 +1,5 @@
-//! The Python in the READMEs of the SDK's packages. The comment `<!-- file: NAME.py -->` above a block names the
-//! module that it is.
+//! The Python in the READMEs of the SDK's packages. The comment `<!-- file: NAME.py -->` above a block names
+//! the module that it is.
 
 use std::fs;
 use std::path::Path;

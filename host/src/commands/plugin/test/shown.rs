@@ -57,6 +57,9 @@ fn details(ran: &Ran) -> String {
         for difference in &checkpoint.differences {
             text += &difference.to_string();
         }
+        for error in &checkpoint.errors {
+            text += &format!("  the plugin logged an error: {}\n", Lines(error));
+        }
     }
     text
 }

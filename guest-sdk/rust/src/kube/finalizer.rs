@@ -34,14 +34,15 @@ pub enum Error<E> {
 
 /// Reconciles an object that needs a clean-up before it is deleted.
 ///
-/// An object without the finalizer `name` gets it, which reconciles it again; only then the function is called
-/// with [`Event::Apply`]. For an object that is being deleted, the function is called with [`Event::Cleanup`],
-/// and if it succeeds, the finalizer is removed. The plugin needs the right to patch the objects.
+/// An object without the finalizer `name` gets it, which reconciles it again; only then the function is
+/// called with [`Event::Apply`]. For an object that is being deleted, the function is called with
+/// [`Event::Cleanup`], and if it succeeds, the finalizer is removed. The plugin needs the right to patch the
+/// objects.
 ///
 /// # Errors
 ///
-/// Those of the function and of both requests. The requests test the finalizers that the object has: if another
-/// client changed them meanwhile, they fail with `invalid`, and the next call sees the new ones.
+/// Those of the function and of both requests. The requests test the finalizers that the object has: if
+/// another client changed them meanwhile, they fail with `invalid`, and the next call sees the new ones.
 pub async fn finalizer<K, F, E>(
     api: &Api<K>,
     name: &str,

@@ -1,5 +1,5 @@
-//! JSON patches (RFC 6902): `test`, `add`, `replace` and `remove`. As in kube-apiserver, a test for `null` holds
-//! for a field that is missing.
+//! JSON patches (RFC 6902): `test`, `add`, `replace` and `remove`. As in kube-apiserver, a test for `null`
+//! holds for a field that is missing.
 
 use serde_json::Value;
 

@@ -4,6 +4,10 @@ use super::{list, rules, text};
 use crate::status::Cause;
 use serde_json::{Value, json};
 
+const DNS1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+    character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
+    '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
 /// Returns the errors of a definition.
 pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -65,11 +69,22 @@ pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
     causes
 }
 
+fn is_dns1035_label(text: &str) -> bool {
+    let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+    text.len() <= 63
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(is_inner)
+        && !text.ends_with('-')
+}
+
 fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
     let path = format!("spec.versions[{index}]");
     let mut causes = Vec::new();
-    if text(version, "/name").is_empty() {
+    let name = text(version, "/name");
+    if name.is_empty() {
         causes.push(Cause::required(format!("{path}.name"), ""));
+    } else if !is_dns1035_label(name) {
+        causes.push(Cause::invalid(format!("{path}.name"), &json!(name), DNS1035));
     }
     if let Some(scale) = version.pointer("/subresources/scale") {
         // With one version, kube-apiserver reports the place of v1beta1 for the subresources.

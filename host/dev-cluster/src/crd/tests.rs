@@ -75,6 +75,24 @@ fn an_unsupported_definition_is_refused_by_name() {
 }
 
 #[test]
+fn a_version_is_a_label_of_dns_that_begins_with_a_letter() {
+    let faults = |name: &str| {
+        let mut crd = ships();
+        crd["spec"]["versions"][0]["name"] = json!(name);
+        validate(&crd).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for legal in ["v1", "v1alpha1", "v2beta3", "stable", "v2023-01-01"] {
+        assert_eq!(faults(legal), [""; 0], "{legal}");
+    }
+    for wrong in ["2023-01-01", "V1", "v1.1", "v1-", &"v".repeat(64)] {
+        let faults = faults(wrong);
+        let [fault] = &*faults else { panic!("{wrong}: {faults:?}") };
+        assert!(fault.starts_with("spec.versions[0].name: Invalid value: "), "{fault}");
+        assert!(fault.contains("a DNS-1035 label must"), "{fault}");
+    }
+}
+
+#[test]
 fn an_established_definition_has_its_conditions() {
     let mut crd = ships();
     assert!(!established(&crd));

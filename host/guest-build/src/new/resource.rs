@@ -14,6 +14,9 @@ pub struct Resource {
     pub plural: String,
 }
 
+/// The only version of the core group.
+const CORE_VERSION: &str = "v1";
+
 /// A text is not a [`Resource`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceError(String);
@@ -32,15 +35,16 @@ impl FromStr for Resource {
                 );
             }
         };
-        if !is_version(version) {
+        if parts.len() == 2 && version != CORE_VERSION {
             return refuse(&format!(
-                "{version:?} is not a version such as v1 or v1beta1; `kubectl api-resources` lists group and version of each resource"
+                "the core group has the version v1 only, not {version:?}; for another group write GROUP/VERSION/{plural} (`kubectl api-resources` lists both)"
             ));
         }
-        let is_label = |part: &str| {
-            let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
-            !part.is_empty() && part.bytes().all(is_inner) && !part.starts_with('-') && !part.ends_with('-')
-        };
+        if !is_version(version) {
+            return refuse(&format!(
+                "{version:?} is not a version: lower-case letters, digits and -, a letter first, at most 63, such as v1, v1beta1 or stable; `kubectl api-resources` lists group and version of each resource"
+            ));
+        }
         if !is_label(plural) {
             return refuse(&format!(
                 "{plural:?} is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"
@@ -91,15 +95,19 @@ fn is_of_kubernetes(group: &str) -> bool {
         || group.ends_with(".k8s.io") && !group.ends_with(".x-k8s.io") && !group.ends_with("metrics.k8s.io")
 }
 
-/// Returns whether a text is `v1`, `v1beta2`, `v2alpha1` or the like.
+/// Returns whether a text is a label of DNS (RFC 1123).
+fn is_label(text: &str) -> bool {
+    let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(is_inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// Returns whether a text is a version as CustomResourceDefinitions may have it: a label of DNS that begins
+/// with a letter (RFC 1035).
 fn is_version(text: &str) -> bool {
-    let is_number =
-        |text: &str| !text.is_empty() && !text.starts_with('0') && text.bytes().all(|it| it.is_ascii_digit());
-    let Some(rest) = text.strip_prefix('v') else { return false };
-    match rest.split_once("alpha").or_else(|| rest.split_once("beta")) {
-        Some((major, minor)) => is_number(major) && is_number(minor),
-        None => is_number(rest),
-    }
+    is_label(text) && text.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -118,6 +126,9 @@ mod tests {
             "oarlock.dev/v1beta1/mirrors",
             "networking.k8s.io/v2alpha3/a2s",
             "example.com/v1/sheep",
+            "oarlock.dev/stable/mirrors",
+            "oarlock.dev/v2023-01-01/mirrors",
+            "oarlock.dev/v0/mirrors",
         ] {
             assert_eq!(Resource::from_str(name).unwrap().to_string(), name);
         }
@@ -128,7 +139,12 @@ mod tests {
             "v1/",
             "a/b/c/d",
             "v0/pods",
-            "v1gamma1/pods",
+            "stable/pods",
+            "oarlock.dev/2023-01-01/mirrors",
+            "oarlock.dev/v1.1/mirrors",
+            "oarlock.dev/V1/mirrors",
+            "oarlock.dev/v1-/mirrors",
+            "oarlock.dev//mirrors",
             "Apps/v1/pods",
             "a..b/v1/pods",
         ] {
@@ -139,7 +155,8 @@ mod tests {
     #[test]
     fn a_refusal_says_what_would_do() {
         insta::assert_snapshot!(refusal("deployments"), @"a resource is GROUP/VERSION/PLURAL, such as apps/v1/deployments, or VERSION/PLURAL in the core group, such as v1/pods");
-        insta::assert_snapshot!(refusal("apps/deployments"), @r#""apps" is not a version such as v1 or v1beta1; `kubectl api-resources` lists group and version of each resource"#);
+        insta::assert_snapshot!(refusal("apps/deployments"), @r#"the core group has the version v1 only, not "apps"; for another group write GROUP/VERSION/deployments (`kubectl api-resources` lists both)"#);
+        insta::assert_snapshot!(refusal("example.com/2023-01-01/widgets"), @r#""2023-01-01" is not a version: lower-case letters, digits and -, a letter first, at most 63, such as v1, v1beta1 or stable; `kubectl api-resources` lists group and version of each resource"#);
         insta::assert_snapshot!(refusal("apps/v1/Deployment"), @r#""Deployment" is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"#);
         insta::assert_snapshot!(refusal("apps/v1/deployment"), @r#""deployment" is not the plural name of a resource of Kubernetes, such as deployments; `kubectl api-resources` lists them"#);
         insta::assert_snapshot!(refusal("/v1/pods"), @r#""" is not an API group such as apps or networking.k8s.io; the core group is left out: v1/pods"#);

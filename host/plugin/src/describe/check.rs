@@ -248,10 +248,18 @@ fn check_group(at: &str, group: &str) -> Result<(), Invalid> {
 fn check_target(at: &str, target: &GroupVersionResource) -> Result<(), Invalid> {
     let GroupVersionResource { group, version, plural } = target;
     check_group(&format!("{at}.target.group"), group)?;
-    if version.is_empty() || !is_plain(version) {
+    // As a CustomResourceDefinition may name it (RFC 1035).
+    let is_version = version.starts_with(|first: char| first.is_ascii_lowercase())
+        && !version.ends_with('-')
+        && version.len() <= 63
+        && !version.contains('.');
+    if !is_version || !is_plain(version) {
         return Err(invalid(
             format!("{at}.target.version"),
-            format_args!("{} is not an API version", shown(version)),
+            format_args!(
+                "{} is not an API version: letters, digits and -, a letter first, such as v1",
+                shown(version)
+            ),
         ));
     }
     if plural.is_empty() || !is_plain(plural) {

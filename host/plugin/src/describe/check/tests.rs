@@ -1,6 +1,21 @@
 use super::*;
 use crate::contract::{Content, NamedAt, ObjectKey, Scope};
 
+#[test]
+fn a_version_is_one_that_an_api_server_accepts() {
+    let checked = |version: &str| {
+        let (group, plural) = ("example.com".into(), "widgets".into());
+        check_target("it", &GroupVersionResource { group, version: version.into(), plural })
+    };
+    for legal in ["v1", "v1alpha1", "v2beta3", "stable", "v2023-01-01"] {
+        assert_eq!(checked(legal), Ok(()), "{legal}");
+    }
+    for wrong in ["", "2023-01-01", "V1", "v1.1", "v1-", &"v".repeat(64)] {
+        checked(wrong).unwrap_err();
+    }
+    insta::assert_snapshot!(checked("2023-01-01").unwrap_err(), @r#"it.target.version: "2023-01-01" is not an API version: letters, digits and -, a letter first, such as v1"#);
+}
+
 /// The defects that depend on the exports of a component. The fixture `misdescribes` covers the others.
 #[test]
 fn enqueue_requires_the_exported_interface() {

@@ -7,6 +7,7 @@ import type {
 } from "oarlock:plugin/metadata@0.1.0";
 import { type Duration, toSeconds } from "./duration.js";
 import type { Lister } from "./lister.js";
+import { checkNames } from "./names.js";
 import type { Requeue } from "./plugin.js";
 import { type PartialKey, toWit, type WorkKey } from "./queue.js";
 import { type Resource, resource, toNamespaces, toTarget } from "./resource.js";
@@ -61,8 +62,20 @@ export type Schedule = {
     }
 );
 
+const OPTIONS: Record<keyof Definition, true> = {
+  name: true,
+  version: true,
+  stateless: true,
+  watches: true,
+  listers: true,
+  requests: true,
+  schedules: true,
+  reconcile: true,
+};
+
 /** Returns the description that the host gets. */
 export function describe(definition: Definition): Description {
+  checkNames("the plugin", definition, OPTIONS);
   const {
     name,
     version,

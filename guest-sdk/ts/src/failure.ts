@@ -26,6 +26,10 @@ export class Terminal extends Error {
   override readonly name = "Terminal";
 }
 
+/** The message of an exception about something that browsers and Node.js have, and components lack. */
+const ABSENT =
+  /^'?(fetch|require|setInterval|setTimeout|TextDecoder|TextEncoder|URL|WebSocket|XMLHttpRequest)'? is not defined$/;
+
 /** What the exports throw, with the exception behind it, for tests. */
 export const causes = new WeakMap<WitFailure, unknown>();
 
@@ -47,6 +51,9 @@ function classify(thrown: unknown): WitFailure {
     return { tag: "retry-after", val: { message: describe(thrown), afterMs: after.afterMs } };
   }
   if (thrown instanceof OarlockError) return { tag: "retry", val: describe(thrown) };
+  if (thrown instanceof ReferenceError && ABSENT.test(thrown.message)) {
+    thrown.message += " (a component has neither a network, nor timers, nor the modules of Node.js)";
+  }
   return { tag: "retry", val: withStack(thrown) };
 }
 

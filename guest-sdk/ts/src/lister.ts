@@ -4,10 +4,12 @@ import type { Read, Index as WitIndex, IndexSource as WitIndexSource } from "oar
 import { cache as host } from "#host";
 import { calling, finding } from "./calling.js";
 import { type Duration, toMs } from "./duration.js";
+import { checkNames } from "./names.js";
 import type { Fields, FieldValues } from "./pointer.js";
 import {
   type KubernetesObject,
   type ObjectKey,
+  pathOf,
   type Resource,
   resource,
   toKey,
@@ -32,6 +34,14 @@ export interface ListerOptions<Index extends string = string> {
   /** The indices over these objects, by name. */
   indices?: Readonly<Record<Index, IndexSource>>;
 }
+
+const OPTIONS: Record<keyof ListerOptions, true> = {
+  name: true,
+  namespace: true,
+  content: true,
+  wakes: true,
+  indices: true,
+};
 
 /** Reads one resource from the cache. The plugin declares it in `listers`. */
 export class Lister<T extends object = KubernetesObject, Index extends string = string> {
@@ -132,7 +142,9 @@ export function lister<T extends object = KubernetesObject, const Index extends 
   of: Resource<T> | string,
   options: ListerOptions<Index> = {},
 ): Lister<T, Index> {
-  return new Lister(typeof of === "string" ? resource<T>(of) : of, options);
+  const read = typeof of === "string" ? resource<T>(of) : of;
+  checkNames(`the lister of ${pathOf(read)}`, options, OPTIONS);
+  return new Lister(read, options);
 }
 
 function toSource(source: IndexSource): WitIndexSource {

@@ -10,9 +10,17 @@ import type {
 } from "oarlock:plugin/metadata@0.1.0";
 import { type Duration, toSeconds } from "./duration.js";
 import { type Added, type Deleted, EventFactory, type Synced, type Updated } from "./event.js";
+import { checkNames } from "./names.js";
 import type { Fields, FieldValues } from "./pointer.js";
 import { type PartialKey, toWit } from "./queue.js";
-import { type KubernetesObject, type Resource, resource, toNamespaces, toTarget } from "./resource.js";
+import {
+  type KubernetesObject,
+  pathOf,
+  type Resource,
+  resource,
+  toNamespaces,
+  toTarget,
+} from "./resource.js";
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -74,6 +82,21 @@ export interface WatchOptions<T, F extends Fields> {
   onSynced?(event: Synced): void;
 }
 
+const OPTIONS: Record<keyof WatchOptions<unknown, Fields>, true> = {
+  namespace: true,
+  labelSelector: true,
+  conditions: true,
+  fields: true,
+  content: true,
+  resync: true,
+  enqueue: true,
+  ignoreOwnWrites: true,
+  onAdd: true,
+  onUpdate: true,
+  onDelete: true,
+  onSynced: true,
+};
+
 /** A watch of one resource. */
 export class Watch {
   /** @internal */
@@ -116,6 +139,7 @@ export function watch<T extends object = KubernetesObject, const F extends Field
   options: WatchOptions<T, F> = {},
 ): Watch {
   const watched = typeof of === "string" ? resource(of) : of;
+  checkNames(`the watch of ${pathOf(watched)}`, options, OPTIONS);
   return new Watch(watched, options as WatchOptions<unknown, Fields>);
 }
 

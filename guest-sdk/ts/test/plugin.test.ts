@@ -315,3 +315,47 @@ test("everything that the contract can say is declared", () => {
     ],
   });
 });
+
+test("a misspelt option is refused with the options that there are", () => {
+  const misspelt = { onAded() {} } as object;
+  assert.throws(() => watch("apps/v1/deployments", misspelt), {
+    name: "TypeError",
+    message:
+      /^the watch of apps\/v1\/deployments has an unknown option onAded; the options are .*, onAdd, onUpdate/,
+  });
+  assert.throws(
+    () => lister(pods, { index: {} } as object),
+    /^TypeError: the lister of v1\/pods has an unknown/,
+  );
+  const definition = { name: "a", version: "1", watch: {} } as object as Parameters<typeof plugin>[0];
+  assert.throws(
+    () => new FakeHost(plugin(definition)),
+    /the plugin has an unknown option watch; the options/,
+  );
+});
+
+test("an exception about what components lack says so", () => {
+  const tested = plugin({
+    name: "a",
+    version: "1",
+    watches: {
+      pods: watch(pods, {
+        onAdd() {
+          throw new ReferenceError("fetch is not defined");
+        },
+        onDelete() {
+          throw new ReferenceError("x is not defined");
+        },
+      }),
+    },
+  });
+  const host = new FakeHost(tested);
+  assert.throws(
+    () => host.added("pods", web),
+    /ReferenceError: fetch is not defined \(a component has neither/,
+  );
+  assert.throws(
+    () => host.deleted("pods", { namespace: "shop", name: "web" }),
+    /ReferenceError: x is not defined$/m,
+  );
+});

@@ -1,6 +1,7 @@
 //! TypeScript and JavaScript: an npm project whose `main` is the plugin. The component contains what the main
 //! module imports: other modules, the SDK, and packages that `package.json` names.
 
+mod bundle;
 mod sdk;
 
 use std::fs;
@@ -13,28 +14,22 @@ use crate::toolchain::command;
 use crate::toolchain::node::Packages;
 use crate::{Project, progress};
 
+use bundle::Bundle;
 use sdk::Sdk;
 
 /// Where the types of the WIT package are in the project, for the check and for editors.
 const TYPES: &str = ".oarlock/types";
 
-/// The configuration of the bundler: the host provides the interfaces of the contract, and no package
-/// resolves to its variant for Node.js.
-const BUNDLE_CONFIG: &str = r#"export default {
-  external: [/^oarlock:/],
-  resolve: { conditionNames: ["import", "module", "default"] },
-};
-"#;
-
 /// What the engine prints when a module calls the host at its top level.
 const CALL_AT_TOP_LEVEL: &str = "unknown import: `oarlock:plugin/";
 
-/// What the engine prints when the main module throws, or lacks an export of its world.
+/// What the engine prints when the main module throws.
 const NO_EXPORT: &str = "exported variable '";
 
 /// Returns a text that represents the tools, their arguments and the SDK.
 pub(super) fn recipe(project: &Project) -> Result<String> {
-    Ok(format!("{}{}{}", include_str!("js.rs"), include_str!("js/sdk.rs"), sdk::digest(project)?))
+    let sources = [include_str!("js.rs"), include_str!("js/bundle.rs"), include_str!("js/sdk.rs")];
+    Ok(format!("{}{}", sources.concat(), sdk::digest(project)?))
 }
 
 /// Builds types of the WIT package, checks types, builds a component with the engine QuickJS.
@@ -71,23 +66,34 @@ fn compile(project: &Project, packages: &Packages, sdk: Option<&Sdk>) -> Result<
         command::compile("tsc", packages.program("tsc")?.current_dir(&copied).arg("--noEmit"))?;
     }
 
-    let config = folder.join("bundle.mjs");
-    fs::write(&config, BUNDLE_CONFIG).with_context(|| format!("cannot write {}", config.display()))?;
+    let bundle = Bundle::write(&folder, &project.wit)?;
     let component = folder.join("component.wasm");
     let mut componentize = packages.program("jco")?;
-    componentize.current_dir(&copied).arg("componentize").arg(main(&project.folder.join("package.json"))?);
-    componentize.arg("--bundle").arg("--bundle-config").arg(&config);
-    componentize.arg("--wit").arg(&project.wit).args(["--world-name", &world]);
+    let main = main(&project.folder.join("package.json"))?;
+    componentize.current_dir(&copied).arg("componentize").arg(&main);
+    componentize.arg("--bundle").arg("--bundle-config").arg(&bundle.config);
+    componentize.arg("--wit").arg(&bundle.wit).args(["--world-name", &world]);
     // The WIT package has no async functions. WASI is not stubbed, since exceptions need it.
     componentize.args(["--backend", "quickjs", "--backend-qjs-disable-async"]);
     componentize.arg("--out").arg(&component);
-    command::compile("jco componentize", &mut componentize).map_err(|error| explain(error, &world))?;
+    let result = command::compile("jco componentize", &mut componentize);
+    // Before other errors, which may follow from these.
+    bundle.check_imports(&copied)?;
+    bundle.check_exports(&main, &world)?;
+    result.map_err(explain)?;
     Ok(component)
 }
 
-/// Adds the cause to errors of the engine that do not name it.
-fn explain(error: anyhow::Error, world: &str) -> anyhow::Error {
+/// Adds the cause to errors of the engine that do not name it, and takes the stack of jco itself away.
+fn explain(error: anyhow::Error) -> anyhow::Error {
     let text = error.to_string();
+    let is_of_jco = |line: &&str| {
+        line.trim_start().starts_with("at ") && line.contains("(file://")
+            || line.trim_start().starts_with("at async file://")
+            || line.trim() == "errors: [Getter/Setter]"
+    };
+    let lines: Vec<&str> = text.lines().filter(|line| !is_of_jco(line)).collect();
+    let error = anyhow::anyhow!(lines.join("\n"));
     if text.contains(CALL_AT_TOP_LEVEL) {
         return error.context(
             "a module calls the host at its top level, which runs during the build, without a host: call it in a \
@@ -95,10 +101,8 @@ fn explain(error: anyhow::Error, world: &str) -> anyhow::Error {
         );
     }
     if text.contains(NO_EXPORT) {
-        return error.context(format!(
-            "the main module throws an exception at its top level, or does not export what the world {world} in \
-             oarlock.toml names: `metadata`, and `handler` or `reconciler` or both"
-        ));
+        return error
+            .context("the main module throws an exception at its top level, which runs during the build");
     }
     error
 }
@@ -111,4 +115,25 @@ fn main(package_json: &Path) -> Result<String> {
     let main =
         package["main"].as_str().with_context(|| format!("{} has no `main`", package_json.display()))?;
     Ok(main.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_bundler_is_shown_without_the_stack_of_jco() {
+        let shown = |text: &'static str| format!("{:#}", explain(anyhow::anyhow!(text)));
+        let text = "Error: Build failed with 1 error:\n[PARSE_ERROR] Unexpected token\n    \
+                    at unwrap (file:///cache/npm-1/rolldown.mjs:78:128)\n    \
+                    at async file:///cache/npm-1/jco.js:340:17 {\n  errors: [Getter/Setter]";
+        assert_eq!(shown(text), "Error: Build failed with 1 error:\n[PARSE_ERROR] Unexpected token");
+        // The stack of the plugin stays.
+        let text = "exported variable 'handler'\n    at watch (/plugin.js:1026:57)";
+        assert_eq!(
+            shown(text),
+            "the main module throws an exception at its top level, which runs during the build: \
+             exported variable 'handler'\n    at watch (/plugin.js:1026:57)"
+        );
+    }
 }

@@ -222,6 +222,15 @@ fn mistakes_on_the_command_line_are_explained() -> anyhow::Result<()> {
     )?;
     let error = refused(parent.path(), &["plugin", "build"], 2)?;
     assert!(error.contains("no project file") && error.contains("Cargo.toml"), "{error}");
+
+    let plugin = NewPlugin::make("c", "--handler", "v1/configmaps")?;
+    edit(&plugin.folder.join("oarlock.toml"), "world =", "wrold =")?;
+    let error = refused(&plugin.folder, &["plugin", "build"], 1)?;
+    assert!(error.contains("oarlock.toml:2:1: unknown key `wrold`; did you mean `world`?"), "{error}");
+    edit(&plugin.folder.join("plugin.yaml"), "component:", "componet:")?;
+    let error = refused(&plugin.folder, &["plugin", "build"], 2)?;
+    assert!(error.contains("unknown key `componet`; did you mean `component`?"), "{error}");
+    assert!(!error.contains("hint:"), "the error says what to change: {error}");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 
@@ -122,8 +122,26 @@ impl Project {
             return Ok(Settings { world: default_world(), package: None });
         }
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("{} is wrong", path.display()))
+        toml::from_str(&text).map_err(|error| explained(&path, &text, &error))
     }
+}
+
+/// Returns an error of the settings with file, line and column. A name that is unknown is often misspelt.
+fn explained(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+    let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
+    let message = match quoted.as_slice() {
+        [unknown, known @ ..] if error.message().starts_with("unknown field") => {
+            let distance = |name: &&&str| strsim::damerau_levenshtein(unknown, name);
+            let nearest = known.iter().min_by_key(distance).filter(|name| distance(name) <= 2);
+            let meant = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            format!("unknown key `{unknown}`{meant} (known keys: {})", known.join(", "))
+        }
+        _ => error.message().replace('\n', "; "),
+    };
+    anyhow!("{}:{line}:{column}: {message}", path.display())
 }
 
 #[cfg(test)]
@@ -158,6 +176,28 @@ mod tests {
             let error = format!("{:#}", project.world().unwrap_err());
             assert!(error.contains("oarlock.toml"), "{wrong}: {error}");
         }
+    }
+
+    #[test]
+    fn a_wrong_setting_is_shown_with_its_place_and_what_was_meant() {
+        let error = |settings: &str| {
+            let (folder, project) = project(Some(settings));
+            let error = project.world().unwrap_err().to_string();
+            error.replace(&format!("{}/", folder.path().display()), "")
+        };
+        assert_eq!(
+            error("# The world.\nwrold = \"plugin\"\n"),
+            "oarlock.toml:2:1: unknown key `wrold`; did you mean `world`? (known keys: world, package)"
+        );
+        assert_eq!(
+            error("language = \"c\"\n"),
+            "oarlock.toml:1:1: unknown key `language` (known keys: world, package)"
+        );
+        assert_eq!(
+            error("world = [\"plugin\"]\n"),
+            "oarlock.toml:1:9: invalid type: sequence, expected a string"
+        );
+        assert!(error("world = plugin\n").starts_with("oarlock.toml:1:9: "), "{}", error("world = plugin\n"));
     }
 
     #[test]

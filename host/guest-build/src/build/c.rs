@@ -112,8 +112,21 @@ fn link(project: &Project, toolchain: &Toolchain, linker: &Linker) -> Result<Pat
         .arg(&toolchain.builtins)
         .arg("-o")
         .arg(&component);
-    command::compile("wasm-component-ld", &mut ld)?;
+    command::compile("wasm-component-ld", &mut ld).map_err(explain)?;
     Ok(component)
+}
+
+/// Adds what the linker does not know: which sources were compiled.
+fn explain(error: anyhow::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let undefined = text.lines().find_map(|line| line.split_once("undefined symbol: "));
+    match undefined.map(|(_, symbol)| symbol.trim().to_owned()) {
+        Some(symbol) => error.context(format!(
+            "no source defines `{symbol}`, which the plugin uses: all files *.c directly in its folder are \
+             compiled, and those in folders below are not"
+        )),
+        None => error,
+    }
 }
 
 /// Writes the SDK, its host of tests and the types of the bindings: headers in `include`, and sources.
@@ -219,6 +232,18 @@ mod tests {
         for line in ["#include \"oarlock.hpp\"", "// #include <oarlock.h>", "#include \"handler_plugin.h\""] {
             assert!(!includes_sdk(line), "{line}");
         }
+    }
+
+    #[test]
+    fn a_function_without_a_definition_is_named() {
+        let linker = "rust-lld: error: /build/component.wasm.lto.o: undefined symbol: helper\nerror: failed";
+        let error = format!("{:#}", explain(anyhow::anyhow!(linker)));
+        assert!(
+            error.starts_with("no source defines `helper`, which the plugin uses: all files *.c "),
+            "{error}"
+        );
+        assert!(error.ends_with(linker), "{error}");
+        assert_eq!(explain(anyhow::anyhow!("other")).to_string(), "other");
     }
 
     #[test]

@@ -198,6 +198,7 @@ steps:
                     place: *place,
                     differences: vec![],
                     errors: vec![],
+                    failures: vec![],
                     accepted: accepted.clone(),
                 })
                 .collect(),

@@ -56,6 +56,16 @@ impl Happened {
         }
     }
 
+    /// Returns the calls that failed as texts: `on-add shop/web: terminal: the reason`.
+    pub(crate) fn failed_calls(&self) -> Vec<String> {
+        let shown = |failure: &Value| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (kind, message) = failure.as_object()?.iter().find(|(key, _)| *key != "call")?;
+            Some(format!("{}: {kind}: {}", text(&failure["call"]), text(message)))
+        };
+        self.failures.iter().filter_map(shown).collect()
+    }
+
     fn import(&mut self, import: &Import, metrics: &mut Metrics) {
         let Import { function, arguments, answer } = import;
         match function.as_str() {

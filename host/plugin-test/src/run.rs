@@ -48,6 +48,9 @@ pub struct Checkpoint {
     pub differences: Vec<Difference>,
     /// What the plugin logged as an error, such as the traceback of a failed call.
     pub errors: Vec<String>,
+    /// Calls of the plugin that failed, and why, if `expect` has no `failures`: often the cause of
+    /// differences.
+    pub failures: Vec<String>,
     /// What `expect` has to be so that nothing differs; none if it need not be there.
     pub(crate) accepted: Option<Map<String, Value>>,
 }
@@ -134,9 +137,11 @@ async fn in_runtime(Job { plugin, case, engine }: Job) -> Result<Ran, RunError> 
     let mut check = async |place, expect: Option<&Map<String, Value>>, api: &mut CaseApi| {
         let happened = Happened::of(&watcher.take(), &mut metrics);
         let actual = look(expect, happened, api).await.map_err(|error| RunError::request(place, &error))?;
+        let names_failures = expect.is_some_and(|it| it.contains_key("failures"));
         checkpoints.push(Checkpoint {
             place,
             errors: actual.happened.errors(),
+            failures: if names_failures { vec![] } else { actual.happened.failed_calls() },
             differences: expect.map_or_else(Vec::new, |it| compare::differences(it, &actual, &metrics)),
             accepted: compare::accepted(expect, &actual, &metrics, is_new),
         });

@@ -46,10 +46,13 @@ impl Verdict {
     }
 }
 
-/// Returns each difference with its place.
+/// Returns each difference with its place, and the failed calls that may have caused it.
 fn details(ran: &Ran) -> String {
     let mut text = String::new();
     for checkpoint in &ran.checkpoints {
+        for failure in &checkpoint.failures {
+            text += &format!("{}: a call failed, {}\n", checkpoint.place, OneLine(failure));
+        }
         if checkpoint.differences.is_empty() {
             continue;
         }

@@ -51,7 +51,7 @@ fn details(ran: &Ran) -> String {
     let mut text = String::new();
     for checkpoint in &ran.checkpoints {
         for failure in &checkpoint.failures {
-            text += &format!("{}: a call failed, {}\n", checkpoint.place, OneLine(failure));
+            text += &format!("{}: a call failed, {}\n", checkpoint.place, Lines(failure));
         }
         if checkpoint.differences.is_empty() {
             continue;

@@ -254,8 +254,8 @@ pub(crate) struct HostArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DevArgs {
-    /// Plugin files, folders of one plugin each, or folders of plugins. Without any, only the API server
-    /// runs.
+    /// Plugin files, folders of one plugin each, or folders of plugins [default: the plugin in the current
+    /// folder]. Without any, only the API server runs.
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugins: Vec<PathBuf>,
 

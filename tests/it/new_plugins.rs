@@ -118,7 +118,7 @@ async fn dev_builds_a_plugin_and_swaps_it_when_its_source_changes() -> anyhow::R
     let plugin = NewPlugin::make("rust", "--handler", "v1/configmaps")?;
     let mut command = tokio::process::Command::new(binary("oarlock")?);
     command.current_dir(&plugin.folder);
-    let mut host = HostProcess::start_program(command, ["dev", "."])?;
+    let mut host = HostProcess::start_program(command, ["dev"])?;
     let kubeconfig = host
         .wait_for("the API server", |printed| {
             let mut ready = printed.events("dev-cluster-ready");

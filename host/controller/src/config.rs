@@ -367,6 +367,12 @@ fn plugin_files_below(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
+/// Returns whether a folder is that of one plugin: whether the plugin's file is in it.
+#[must_use]
+pub fn is_of_one_plugin(folder: &Path) -> bool {
+    plugin_file_in(folder).is_some()
+}
+
 fn plugin_file_in(folder: &Path) -> Option<PathBuf> {
     ["plugin.yaml", "plugin.yml", "plugin.toml"]
         .iter()

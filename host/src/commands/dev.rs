@@ -59,6 +59,7 @@ pub(crate) async fn run(
     engine: EngineConfig,
 ) -> Ended {
     let DevArgs { plugins, port, kubeconfig, real, fault, no_build, host } = args;
+    let plugins = or_here(plugins);
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("{} does not exist", missing.display());
         return Err(
@@ -90,6 +91,12 @@ pub(crate) async fn run(
     let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, kept, requests).await;
     server.shut_down().await;
     ended
+}
+
+/// Without any plugin, returns the one in the current folder, if there is one.
+fn or_here(plugins: Vec<PathBuf>) -> Vec<PathBuf> {
+    let here = Path::new(".");
+    if plugins.is_empty() && config::is_of_one_plugin(here) { vec![here.to_owned()] } else { plugins }
 }
 
 /// Builds the plugins whose sources are beside their files, and goes on with it when they change.

@@ -77,7 +77,7 @@ impl Welcome<'_> {
         let names: Vec<_> = plugins.iter().map(|path| path.display().to_string()).collect();
         let (names, more) = match plugins {
             [] => (
-                "none; name some to run them".to_owned(),
+                "none; name some to run them, or make one: `oarlock plugin new NAME`".to_owned(),
                 "  kubectl create configmap hello --from-literal=greeting=hi\n",
             ),
             _ => (names.join(", "), ""),
@@ -177,7 +177,7 @@ mod tests {
         missing     controller manager, scheduler and nodes: deleted namespaces stay Terminating, and nothing is
                     garbage-collected
         kubeconfig  /tmp/k
-        plugins     none; name some to run them
+        plugins     none; name some to run them, or make one: `oarlock plugin new NAME`
 
         In another terminal:
           export KUBECONFIG=/tmp/k

@@ -13,6 +13,22 @@ use crate::{Project, progress};
 /// The first line of a configuration that this file has written, and may write again.
 const WRITTEN: &str = "# Written by `oarlock plugin build`. It names the SDK of this version of oarlock.";
 
+/// Crates that need sockets, files, threads or random numbers of an operating system. They are the usual
+/// reason for which a crate does not compile for WebAssembly.
+const OF_A_SYSTEM: [&str; 11] = [
+    "async-io",
+    "getrandom",
+    "mio",
+    "native-tls",
+    "openssl-sys",
+    "polling",
+    "ring",
+    "rustix",
+    "socket2",
+    "tokio",
+    "zstd-sys",
+];
+
 /// Builds the crate.
 pub(super) fn build(project: &Project) -> Result<Outcome> {
     let toolchain = Toolchain::find(&project.folder)?;
@@ -25,12 +41,30 @@ pub(super) fn build(project: &Project) -> Result<Outcome> {
         cargo.current_dir(&project.folder).args(["build", "--quiet", "--release", "--target", TARGET]);
         cargo.arg("--target-dir").arg(&target_dir);
         cargo.arg("--config").arg(name_sdk(project, &project.sdk.join("rust"))?);
-        let warnings = command::compile("cargo build", &mut cargo)?;
+        let warnings = command::compile("cargo build", &mut cargo).map_err(explain)?;
         if !warnings.is_empty() {
             progress::say(warnings.trim_end());
         }
         install(&target_dir.join(format!("{TARGET}/release/{library}.wasm")), &project.component)
     })
+}
+
+/// Adds the cause to errors of crates that cannot work in a component.
+fn explain(error: anyhow::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let fails = |name: &&&str| {
+        [format!("could not compile `{name}`"), format!("custom build command for `{name} ")]
+            .iter()
+            .any(|it| text.contains(it))
+    };
+    match OF_A_SYSTEM.iter().find(fails) {
+        None => error,
+        Some(name) => error.context(format!(
+            "the crate {name} needs an operating system, which a plugin does not have: no sockets, files, \
+             threads or random numbers; `cargo tree --target {TARGET} --invert {name}` says which package \
+             brings it: leave that out, or its feature. The client of the SDK talks to the API server"
+        )),
+    }
 }
 
 /// Writes configurations of cargo that say where the SDK is, as long as it is not published: one for the
@@ -70,6 +104,19 @@ mod tests {
         assert_eq!(library(&manifest).unwrap(), "a_b");
         fs::write(&manifest, "[package]\nname = \"a-b\"\n[lib]\nname = \"c\"\n").unwrap();
         assert_eq!(library(&manifest).unwrap(), "c");
+    }
+
+    #[test]
+    fn a_crate_that_needs_an_operating_system_is_named() {
+        let of = |output: &str| format!("{:#}", explain(anyhow::anyhow!("{output}")));
+        let explained =
+            of("cargo build failed:\nerror[E0432]: …\nerror: could not compile `mio` (lib) due to 48 errors");
+        assert!(explained.contains("the crate mio needs an operating system"), "{explained}");
+        assert!(explained.contains("--invert mio`"), "{explained}");
+        let explained = of("error: failed to run custom build command for `ring v0.17.14`");
+        assert!(explained.contains("the crate ring needs"), "{explained}");
+        let own = "error: could not compile `mioco` (lib) due to 1 previous error";
+        assert_eq!(of(own), own);
     }
 
     #[test]

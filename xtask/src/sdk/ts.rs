@@ -1,6 +1,8 @@
 //! The SDK for TypeScript and JavaScript: its types, format, lints and tests, and the tests of the templates
 //! and plugins that use it.
 
+mod readme;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,24 +46,17 @@ pub(crate) fn check() -> Result<()> {
     }
     for language in [Language::TypeScript, Language::JavaScript] {
         for kind in [Kind::Handler, Kind::Reconciler] {
-            run_tests(&new_project(language, kind)?)?;
+            run_tests(&new_project("template", language, kind)?)?;
         }
     }
-    check_packages()
+    check_packages()?;
+    check_readme()
 }
 
 /// Adds a package from npm to a plugin, as its author would, and tests and builds it.
 fn check_packages() -> Result<()> {
-    let project = new_project(Language::JavaScript, Kind::Handler)?;
-    // The first build puts the SDK where npm finds it.
-    oarlock_guest_build::build(&project)?;
-    command::run(Command::new("npm").current_dir(&project.folder).args([
-        "install",
-        "ms@2.1.3",
-        "--omit=dev",
-        "--no-audit",
-        "--no-fund",
-    ]))?;
+    let project = new_project("packages", Language::JavaScript, Kind::Handler)?;
+    add_package(&project, &["ms@2.1.3", "--omit=dev"])?;
     let source = project.folder.join("plugin.js");
     let text = format!("import ms from \"ms\";\n{}", fs::read_to_string(&source)?);
     let field = "object.field(\"/metadata/creationTimestamp\")";
@@ -71,6 +66,23 @@ fn check_packages() -> Result<()> {
     let text = fs::read_to_string(&test)?;
     fs::write(&test, format!("{text}{MS_TEST}"))?;
     run_tests(&project)
+}
+
+/// Makes the plugin of the README, builds it and runs its test.
+fn check_readme() -> Result<()> {
+    let project = new_project("readme", Language::TypeScript, Kind::Handler)?;
+    add_package(&project, &["kubernetes-types@1.30.0", "--save-dev"])?;
+    readme::write(&checkout::guest_sdk().join("ts/README.md"), &project.folder)?;
+    run_tests(&project)
+}
+
+/// Adds a package from npm to a plugin, as its author would. The build before it puts the SDK where npm finds
+/// it.
+fn add_package(project: &Project, arguments: &[&str]) -> Result<()> {
+    oarlock_guest_build::build(project)?;
+    let mut npm = Command::new("npm");
+    npm.current_dir(&project.folder).arg("install").args(arguments).args(["--no-audit", "--no-fund"]);
+    command::run(&mut npm)
 }
 
 fn check_sdk() -> Result<()> {
@@ -101,8 +113,8 @@ fn check_sdk() -> Result<()> {
 }
 
 /// Makes a plugin from a template, in a folder of its own.
-fn new_project(language: Language, kind: Kind) -> Result<Project> {
-    let name = format!("template-{}-{}", language.short_name(), format!("{kind:?}").to_lowercase());
+fn new_project(prefix: &str, language: Language, kind: Kind) -> Result<Project> {
+    let name = format!("{prefix}-{}-{}", language.short_name(), format!("{kind:?}").to_lowercase());
     let folder = checkout::guest_build(&name);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;

@@ -3,6 +3,7 @@
 mod c;
 pub(crate) mod go;
 pub(crate) mod python;
+mod readme;
 mod rust;
 mod ts;
 

@@ -1,7 +1,5 @@
 //! The Python SDK, and what is written with it: mypy, ruff and their unit tests, without Wasm.
 
-mod snippets;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +8,7 @@ use anyhow::{Context, Result};
 use oarlock_guest_build::Language;
 use oarlock_guest_build::new::{Kind, NewPlugin};
 
+use super::readme;
 use crate::toolchain::command;
 use crate::toolchain::python::{self, Tools};
 use crate::{checkout, progress};
@@ -90,7 +89,8 @@ impl Check {
     /// Checks the types of the modules in a page, imports them, and runs their tests.
     fn page(&self, page: &Path) -> Result<()> {
         let folder = tempfile::Builder::new().prefix("page-").tempdir()?;
-        let names = snippets::write(page, folder.path())?;
+        let paths = readme::write(page, "python", folder.path())?;
+        let names: Vec<_> = paths.iter().map(|path| path.trim_end_matches(".py")).collect();
         let packages = [self.sdk.join("src"), checkout::guest_sdk().join("python-kopf/src")];
         let imports = std::env::join_paths(&packages)?;
         let mut mypy = self.tools.module("mypy", &self.stubs)?;
@@ -100,7 +100,7 @@ impl Check {
         let mut python = self.tools.python();
         python.env("PYTHONPATH", &imports).env("PYTHONDONTWRITEBYTECODE", "1").current_dir(folder.path());
         let tests: Vec<_> = names.iter().filter(|name| name.starts_with("test_")).collect();
-        let others = names.iter().filter(|name| !name.starts_with("test_")).map(String::as_str);
+        let others = names.iter().copied().filter(|name| !name.starts_with("test_"));
         command::run(python.args(["-c", &format!("import {}", others.collect::<Vec<_>>().join(", "))]))?;
         if tests.is_empty() {
             return Ok(());

@@ -1,8 +1,6 @@
 //! The SDK for TypeScript and JavaScript: its types, format, lints and tests, and the tests of the templates
 //! and plugins that use it.
 
-mod readme;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use oarlock_guest_build::new::{Kind, NewPlugin};
 use oarlock_guest_build::{Language, Project};
 
+use super::readme;
 use crate::toolchain::command;
 use crate::toolchain::node::Packages;
 use crate::{checkout, progress};
@@ -72,7 +71,7 @@ fn check_packages() -> Result<()> {
 fn check_readme() -> Result<()> {
     let project = new_project("readme", Language::TypeScript, Kind::Handler)?;
     add_package(&project, &["kubernetes-types@1.30.0", "--save-dev"])?;
-    readme::write(&checkout::guest_sdk().join("ts/README.md"), &project.folder)?;
+    readme::write(&checkout::guest_sdk().join("ts/README.md"), "ts", &project.folder)?;
     run_tests(&project)
 }
 

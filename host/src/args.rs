@@ -255,7 +255,7 @@ pub(crate) struct HostArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DevArgs {
     /// Plugin files, folders of one plugin each, or folders of plugins [default: the plugin in the current
-    /// folder]. Without any, only the API server runs.
+    /// folder; if there is none, only the API server runs].
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugins: Vec<PathBuf>,
 

@@ -2,14 +2,11 @@
 
 use std::process::Command;
 
-use oarlock_built_guests::needs;
+use oarlock_built_guests::{OF_THE_DEMO, needs};
 use oarlock_tests::host_process::binary;
 
-/// What the demo runs.
-const PLUGINS: [&str; 6] = ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python", "mirror"];
-
 fn demo(arguments: &[&str]) -> anyhow::Result<(bool, String)> {
-    PLUGINS.iter().for_each(|plugin| needs(plugin));
+    OF_THE_DEMO.iter().for_each(|plugin| needs(plugin));
     let output = Command::new(binary("oarlock-demo")?).arg("--once").args(arguments).output()?;
     let printed = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
     Ok((output.status.success(), printed))

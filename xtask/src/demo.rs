@@ -5,6 +5,7 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result};
+use oarlock_built_guests::OF_THE_DEMO;
 
 use crate::{cargo, checkout, guests, progress};
 
@@ -19,15 +20,13 @@ pub(crate) struct Args {
     fault_swallow: Option<u64>,
 }
 
-const PLUGINS: [&str; 6] = ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python", "mirror"];
-
 // === impl Args ===
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { once, fault_swallow } = self;
         let (guests, host) = thread::scope(|scope| {
-            let guests = scope.spawn(|| guests::build(&PLUGINS.map(String::from)));
+            let guests = scope.spawn(|| guests::build(&OF_THE_DEMO.map(String::from)));
             let host = progress::step("the host (some minutes on a fresh checkout)", cargo::build_programs);
             (guests.join(), host)
         });

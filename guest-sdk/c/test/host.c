@@ -117,9 +117,24 @@ static void requests_are_refused_as_by_an_api_server(void) {
     OARLOCK_CHECK(error.code == OARLOCK_FORBIDDEN);
     OARLOCK_CHECK_TEXT(error.message, "the plugin declares no request with the verb create for v1/nodes");
 
+    // A write does not move an object. A body without a namespace is that of the path.
+    const char *moved = OARLOCK_JSON({"metadata": {"namespace": "away"}, "a": 1});
+    OARLOCK_CHECK_OK(oarlock_client_patch(PODS, WEB, OARLOCK_MERGE_PATCH, moved, NULL, NULL));
+    OARLOCK_CHECK_TEXT(at("/metadata/namespace"), "\"home\"");
+    OARLOCK_CHECK_TEXT(at("/a"), "1");
+    const char *replacement = oarlock_format(
+        "{\"metadata\": {\"name\": \"web\", \"finalizers\": [\"a/b\"], \"resourceVersion\": %s}}",
+        at("/metadata/resourceVersion"));
+    OARLOCK_CHECK_OK(oarlock_client_replace(PODS, WEB, NULL, replacement, NULL));
+    OARLOCK_CHECK_TEXT(at("/metadata/namespace"), "\"home\"");
+    OARLOCK_CHECK_TEXT(at("/a"), NULL);
+
     // An object with finalizers stays until the last one is gone.
     OARLOCK_CHECK_OK(oarlock_client_delete(PODS, WEB, NULL));
     OARLOCK_CHECK_TEXT(at("/metadata/deletionTimestamp"), "\"2026-01-01T00:00:00Z\"");
+    const char *version = at("/metadata/resourceVersion");
+    OARLOCK_CHECK_OK(oarlock_client_delete(PODS, WEB, NULL));
+    OARLOCK_CHECK_TEXT(at("/metadata/resourceVersion"), version);
     const char *patch = OARLOCK_JSON({"metadata": {"finalizers": null}});
     OARLOCK_CHECK_OK(oarlock_client_patch(PODS, WEB, OARLOCK_MERGE_PATCH, patch, NULL, NULL));
     OARLOCK_CHECK_TEXT(oarlock_host_object(PODS, WEB), NULL);

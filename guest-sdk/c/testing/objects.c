@@ -93,6 +93,8 @@ void oarlock_fake_delete(const object_t *object) {
         oarlock_fake_remove(object);
         return;
     }
+    // It is being deleted already.
+    if (oarlock_json_at(object->json, "/metadata/deletionTimestamp")) return;
     const char *patch = oarlock_fake_format("{\"metadata\":{\"deletionTimestamp\":\"%s\"}}", timestamp());
     oarlock_fake_put(object->target, oarlock_fake_merged(object->json, patch));
 }

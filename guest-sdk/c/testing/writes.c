@@ -109,10 +109,11 @@ static bool answer(const char *json, oarlock_plugin_client_written_t *ret) {
 
 // Stores a changed object. One that is being deleted and has no finalizers any more goes.
 static bool store(const object_t *old, const char *json, oarlock_plugin_client_written_t *ret) {
-    // A write does not rename an object, and does not give it another uid.
-    const char *patch = oarlock_fake_format("{\"metadata\":{\"name\":%s,\"uid\":%s}}",
-                                            oarlock_json_at(old->json, "/metadata/name"),
-                                            oarlock_json_at(old->json, "/metadata/uid"));
+    // A write does not rename or move an object, and does not give it another uid.
+    const char *namespace = oarlock_json_at(old->json, "/metadata/namespace");
+    const char *patch = oarlock_fake_format(
+        "{\"metadata\":{\"namespace\":%s,\"name\":%s,\"uid\":%s}}", namespace ? namespace : "null",
+        oarlock_json_at(old->json, "/metadata/name"), oarlock_json_at(old->json, "/metadata/uid"));
     const object_t *stored = oarlock_fake_put(old->target, oarlock_fake_merged(json, patch));
     answer(stored->json, ret);
     bool is_being_deleted = oarlock_json_at(stored->json, "/metadata/deletionTimestamp") != NULL;

@@ -136,8 +136,8 @@ fn help_lists_commands_and_arguments() {
     Usage: oarlock dev [OPTIONS] [PLUGIN]...
 
     Arguments:
-      [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins. Without any, only
-                   the API server runs
+      [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins [default: the plugin
+                   in the current folder; if there is none, only the API server runs]
 
     Options:
           --log <FILTER>                 The host's own log on standard error: a level, or targets such

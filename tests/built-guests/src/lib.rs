@@ -16,6 +16,10 @@ use std::path::{Path, PathBuf};
 /// How the message of a test that is skipped begins.
 pub const SKIPPED: &str = "SKIPPED: ";
 
+/// The plugins that the demo runs.
+pub const OF_THE_DEMO: [&str; 6] =
+    ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python", "mirror"];
+
 /// Returns the path of a guest's component. Skips the test if its toolchain is missing.
 ///
 /// # Panics

@@ -104,7 +104,7 @@ impl<'s> Table<'s> {
                 _ if is_required => Some("required".to_owned()),
                 Value::Object(_) | Value::Array(_) | Value::Null => None,
                 Value::String(text) => Some(format!("default {}", code(text))),
-                other => Some(format!("default {}", code(&separated(&other.to_string())))),
+                other => Some(format!("default {}", code(&other.to_string()))),
             };
             let value = [Some(type_of(property)), range(property), default].into_iter().flatten();
             let value = cell(&value.collect::<Vec<_>>().join("; "));
@@ -221,7 +221,7 @@ mod tests {
                 "| `name` | text; required | A name. |",
                 "| `limits` | mapping | Limits. |",
                 "| `limits.memory` | size; 1Ki to 2Ki; default `1Ki` | A \\| b. |",
-                "| `limits.tries` | number; 1 to 1,000; default `2,000` | C. |",
+                "| `limits.tries` | number; 1 to 1,000; default `2000` | C. |",
                 "| `more` | mapping | More. |",
                 "| `more.advance` | text | Time. |",
                 "| `steps` | list of mappings | Steps. Its keys are those of `more`. |",

@@ -52,7 +52,7 @@ impl FromStr for Resource {
         }
         if is_of_kubernetes(group) && !plural.ends_with('s') {
             return refuse(&format!(
-                "{plural:?} is not the plural name of a resource of Kubernetes, such as {plural}s; `kubectl api-resources` lists them"
+                "{plural:?} is not the plural name of a resource of Kubernetes, which ends in s; `kubectl api-resources` lists them"
             ));
         }
         if parts.len() == 3 && !group.split('.').all(is_label) {
@@ -158,7 +158,7 @@ mod tests {
         insta::assert_snapshot!(refusal("apps/deployments"), @r#"the core group has the version v1 only, not "apps"; for another group write GROUP/VERSION/deployments (`kubectl api-resources` lists both)"#);
         insta::assert_snapshot!(refusal("example.com/2023-01-01/widgets"), @r#""2023-01-01" is not a version: lower-case letters, digits and -, a letter first, at most 63, such as v1, v1beta1 or stable; `kubectl api-resources` lists group and version of each resource"#);
         insta::assert_snapshot!(refusal("apps/v1/Deployment"), @r#""Deployment" is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"#);
-        insta::assert_snapshot!(refusal("apps/v1/deployment"), @r#""deployment" is not the plural name of a resource of Kubernetes, such as deployments; `kubectl api-resources` lists them"#);
+        insta::assert_snapshot!(refusal("apps/v1/deployment"), @r#""deployment" is not the plural name of a resource of Kubernetes, which ends in s; `kubectl api-resources` lists them"#);
         insta::assert_snapshot!(refusal("/v1/pods"), @r#""" is not an API group such as apps or networking.k8s.io; the core group is left out: v1/pods"#);
     }
 }

@@ -67,8 +67,13 @@ pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
     for List { name, one, others, meaning } in &LISTS {
         let texts = one.iter().map(|key| (*key, json!({ "type": "string" })));
         let others = others.iter().map(|key| {
-            let is_mapping = ["body", "fields"].contains(key);
-            (*key, json!({ "type": if is_mapping { "object" } else { "string" } }))
+            let kind = match *key {
+                // A JSON patch is a list.
+                "body" => json!(["object", "array"]),
+                "fields" => json!("object"),
+                _ => json!("string"),
+            };
+            (*key, json!({ "type": kind }))
         });
         let keys: Map<_, _> = texts.chain(others).map(|(key, schema)| (key.to_owned(), schema)).collect();
         let entry = json!({ "type": "object", "properties": keys, "additionalProperties": false });

@@ -3,8 +3,13 @@
 mod caches;
 mod control;
 mod duration;
+mod install;
+mod kubectl;
 mod plugin;
+mod plugin_objects;
 mod record;
+mod registry;
+mod traces;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -17,11 +22,16 @@ use oarlock_dev_cluster::faults::Fault;
 
 pub(crate) use self::caches::CacheArgs;
 pub(crate) use self::control::{
-    HostChoice, ListFormat, ListOutput, LogFormat, LogsArgs, ParkedArgs, PluginChoice, PluginsArgs,
-    RedeliverArgs, RollbackArgs, SortBy, TopArgs,
+    HostChoice, LinesChoice, ListFormat, ListOutput, LogFormat, LogsArgs, ParkedArgs, ParkedChoice,
+    PluginChoice, PluginsArgs, RedeliverArgs, RollbackArgs, SortBy, TopArgs,
 };
+pub(crate) use self::install::{Image, InstallArgs, NamespaceName};
+pub(crate) use self::kubectl::{ClusterChoice, KubectlArgs, KubectlCommand, RemoteChoice};
 pub(crate) use self::plugin::{BuildArgs, CheckArgs, DoctorArgs, DoctorFormat, NewArgs, TestArgs};
+pub(crate) use self::plugin_objects::PluginObjectArgs;
 pub(crate) use self::record::RecordArgs;
+pub(crate) use self::registry::{PushArgs, RegistryArgs};
+pub(crate) use self::traces::TraceArgs;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///
@@ -103,6 +113,9 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Starts an API server on this machine and runs plugins against it.
     Dev(DevArgs),
+    /// Prints the objects that install a host in a cluster, for `kubectl apply -f -`.
+    #[command(after_help = install::INSTALL_EXAMPLES)]
+    Install(InstallArgs),
     /// Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
     /// Makes, builds, tests and checks plugins.
@@ -161,8 +174,17 @@ pub(crate) struct ChildArgs {
 pub(crate) struct RunArgs {
     /// A folder of plugin files, the folder of one plugin, or a plugin file. May be given several times. The
     /// host reloads changed plugins.
-    #[arg(long, required = true, value_name = "PATH")]
+    #[arg(long, required_unless_present = "watch_plugins", value_name = "PATH")]
     pub(crate) plugins: Vec<PathBuf>,
+
+    /// How long the calls in progress may take when the process is asked to end. Keep it below the
+    /// terminationGracePeriodSeconds of the Pod.
+    #[arg(long, value_parser = duration::parse, default_value = "20s", value_name = "DURATION")]
+    pub(crate) drain_timeout: Duration,
+
+    /// Runs the Plugin and ClusterPlugin objects of the cluster.
+    #[arg(long)]
+    pub(crate) watch_plugins: bool,
 
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
@@ -170,7 +192,10 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) host: HostArgs,
 
-    // Last, since its heading would apply to the following arguments.
+    // Last, since their headings would apply to the following arguments.
+    #[command(flatten)]
+    pub(crate) objects: PluginObjectArgs,
+
     #[command(flatten)]
     pub(crate) election: ElectionArgs,
 }
@@ -179,7 +204,8 @@ pub(crate) struct RunArgs {
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Leader election")]
 pub(crate) struct ElectionArgs {
-    /// Runs plugins only while this process holds a Lease, so that other processes can be on standby.
+    /// Calls plugins only while this process holds a Lease. Other processes are on standby: they have loaded
+    /// the plugins and filled their caches, and take over when the Lease is free.
     #[arg(long)]
     pub(crate) leader_elect: bool,
 
@@ -219,11 +245,22 @@ pub(crate) struct ClusterArgs {
 /// The arguments of both `run` and `dev`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HostArgs {
-    /// The address that serves /livez, /readyz, /metrics and /plugins.
+    /// The address that serves /livez, /readyz, /metrics and /plugins. On an address that other machines can
+    /// reach they are served over HTTPS, and all but /livez and /readyz need a bearer token of a user whom
+    /// Kubernetes allows `get` on the path.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin_addr: Option<SocketAddr>,
 
-    /// The format of events on standard output.
+    /// The certificate for that address, in PEM, with those of its authorities; read again when it changes.
+    /// Otherwise the host makes one, which clients cannot verify.
+    #[arg(long, requires_all = ["admin_addr", "admin_key_file"], value_name = "FILE")]
+    pub(crate) admin_cert_file: Option<PathBuf>,
+
+    /// The private key of that certificate, in PEM.
+    #[arg(long, requires = "admin_cert_file", value_name = "FILE")]
+    pub(crate) admin_key_file: Option<PathBuf>,
+
+    /// The format of events on standard output, and of the host's own log on standard error.
     #[arg(long, value_enum, default_value_t = Output::Human)]
     pub(crate) output: Output,
 
@@ -233,6 +270,9 @@ pub(crate) struct HostArgs {
 
     #[command(flatten)]
     pub(crate) record: RecordArgs,
+
+    #[command(flatten)]
+    pub(crate) traces: TraceArgs,
 
     #[command(flatten)]
     pub(crate) caches: CacheArgs,
@@ -284,13 +324,26 @@ pub(crate) struct DevArgs {
 
     #[command(flatten)]
     pub(crate) host: HostArgs,
+
+    // Last, since its heading would apply to the following arguments.
+    #[command(flatten)]
+    pub(crate) objects: PluginObjectArgs,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RbacArgs {
     /// Plugin files, folders of one plugin each, or folders of plugins.
-    #[arg(required = true, value_name = "PLUGIN")]
+    #[arg(required_unless_present = "namespace", value_name = "PLUGIN")]
     pub(crate) plugins: Vec<PathBuf>,
+
+    /// Prints the RoleBinding with which this namespace lets the host act as its ServiceAccounts, for Plugins
+    /// in the namespace.
+    #[arg(long, conflicts_with_all = ["plugins", "leader_elect"], value_name = "NAME")]
+    pub(crate) namespace: Option<NamespaceName>,
+
+    /// With --namespace: lets the host act as them on objects of the namespace only. Needs Kubernetes 1.36.
+    #[arg(long, requires = "namespace")]
+    pub(crate) constrained: bool,
 
     /// The ServiceAccount that the host runs as.
     #[arg(long, default_value = "oarlock-system/oarlock", value_name = "NAMESPACE/NAME")]
@@ -343,6 +396,11 @@ pub(crate) enum PluginCommand {
     Check(CheckArgs),
     /// Prints the same as `check`, as JSON.
     Inspect(InspectArgs),
+    /// Publishes a component in an OCI registry, and prints its reference with the digest.
+    ///
+    /// Checks the component first, as a host does. Uses the credentials of `docker login`.
+    #[command(after_help = registry::PUSH_EXAMPLES)]
+    Push(PushArgs),
     /// Runs a component as a record says, without a cluster, and prints the first difference.
     ///
     /// Each recorded call is made again, and each import is answered from the record. Exit status: 0 if all
@@ -353,9 +411,13 @@ pub(crate) enum PluginCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InspectArgs {
-    /// A component (.wasm), a plugin file, or the folder of one plugin.
+    /// A component (.wasm), a plugin file, the folder of one plugin, or `oci://REFERENCE` for an artifact of a
+    /// registry.
     #[arg(default_value = ".", value_name = "FILE")]
     pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) registry: RegistryArgs,
 }
 
 const REPLAY_EXAMPLES: &str = "\

@@ -2,11 +2,13 @@
 
 pub(crate) mod completions;
 pub(crate) mod dev;
+pub(crate) mod install;
 pub(crate) mod lifecycle;
 pub(crate) mod logs;
 pub(crate) mod parked;
 pub(crate) mod plugin;
 pub(crate) mod plugins;
+pub(crate) mod printed;
 pub(crate) mod rbac;
 pub(crate) mod reference;
 pub(crate) mod run;
@@ -14,7 +16,6 @@ pub(crate) mod top;
 
 mod examine;
 mod hosting;
-mod printed;
 mod replay;
 mod schemas;
 mod sources;

@@ -5,6 +5,7 @@ mod check;
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use http::{HeaderValue, header::USER_AGENT};
@@ -12,6 +13,7 @@ use kube::{
     Client, Config,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
+use oarlock_controller::runtime::ClientMetrics;
 use oarlock_informer::list_watch::transport;
 
 pub(crate) use self::check::check;
@@ -23,6 +25,8 @@ use crate::{
 /// A client and the address of its API server.
 pub(crate) struct Connection {
     pub(crate) client: Client,
+    /// What the client counts.
+    pub(crate) metrics: ClientMetrics,
     /// The API server's address.
     pub(crate) server: String,
 }
@@ -42,13 +46,26 @@ pub(crate) fn client(mut config: Config) -> Result<Connection, transport::Error>
     let agent = concat!("oarlock/", env!("CARGO_PKG_VERSION"));
     config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
     let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-    Ok(Connection { client: transport::client(config)?, server })
+    let metrics = ClientMetrics::new(&server);
+    let client = transport::measured_client(config, Arc::new(metrics.clone()))?;
+    Ok(Connection { client, metrics, server })
 }
 
 /// Finds the configuration. Also returns a description of its source.
 async fn configure(args: &ClusterArgs, environment: &Environment) -> Result<(Config, String), Failure> {
+    let (config, source) = user_config(args.kubeconfig.as_deref(), args.context.clone(), environment).await?;
+    refuse_impersonation(&config, &source)?;
+    Ok((config, source))
+}
+
+/// Finds the configuration of a user, who may impersonate another one.
+pub(crate) async fn user_config(
+    kubeconfig: Option<&OsStr>,
+    context: Option<String>,
+    environment: &Environment,
+) -> Result<(Config, String), Failure> {
     let default = environment.home.as_ref().map(|home| home.join(".kube/config"));
-    let given = args.kubeconfig.as_deref().map(paths).unwrap_or_default();
+    let given = kubeconfig.map(paths).unwrap_or_default();
     let files = match (given.as_slice(), default) {
         ([], Some(default)) if default.exists() => vec![default],
         ([], _) if environment.kubernetes_service_host.is_some() => return in_cluster(),
@@ -64,8 +81,7 @@ async fn configure(args: &ClusterArgs, environment: &Environment) -> Result<(Con
     };
     let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
     let source = format!("kubeconfig {}", names.join(", "));
-    let config = from_files(&files, args.context.clone()).await.map_err(|error| explain(error, &source))?;
-    refuse_impersonation(&config, &source)?;
+    let config = from_files(&files, context).await.map_err(|error| explain(error, &source))?;
     Ok((config, source))
 }
 

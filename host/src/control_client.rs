@@ -1,6 +1,8 @@
-//! Asks a running host, over its control socket or its admin address.
+//! Asks a running host, over its control socket or its admin address; or the host of a cluster, over HTTPS.
 
 mod find;
+mod names;
+mod remote;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::find::{Finding, connect};
-use crate::failure::Failure;
+pub(crate) use self::names::Names;
+pub(crate) use self::remote::{Address, Leader, Remote, Tunnel, trust};
+use crate::failure::{Ended, Failure};
 
 /// How long a host may take to answer. It answers a command when the plugin's call in progress ends.
 const ANSWER_LIMIT: Duration = Duration::from_secs(75);
@@ -30,16 +34,23 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// A connection to a host.
 pub(crate) struct ControlClient {
     place: Place,
+    names: Names,
     sender: SendRequest<Full<Bytes>>,
     tasks: Tasks,
+    /// Ends with the connection.
+    _tunnel: Option<Tunnel>,
+    /// The status of the last answer, if it was a refusal.
+    refused: Option<StatusCode>,
 }
 
 /// Where a host is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Place {
     Socket(PathBuf),
     /// An address of the admin pages.
     Admin(String),
+    /// The host of a cluster.
+    Remote(Remote),
 }
 
 /// What a host answers when it does not carry out an operation.
@@ -55,7 +66,13 @@ impl ControlClient {
     pub(crate) async fn open(place: Place) -> Result<Self, Failure> {
         // The connection's task ends with the process.
         let (tasks, _) = Tasks::new(CancellationToken::new());
+        let mut tunnel = None;
         let connected = match &place {
+            Place::Remote(remote) => {
+                let (stream, opened) = remote.connect().await?;
+                tunnel = opened;
+                start(stream, &tasks).await
+            }
             Place::Socket(path) => match tokio::time::timeout(CONNECT_LIMIT, UnixStream::connect(path)).await
             {
                 Ok(Ok(stream)) => start(stream, &tasks).await,
@@ -76,7 +93,28 @@ impl ControlClient {
                 }
             }
         };
-        Ok(Self { sender: connected.map_err(Failure::running)?, place, tasks })
+        let names = match &place {
+            Place::Remote(remote) => remote.names.clone(),
+            Place::Socket(_) | Place::Admin(_) => Names::OfHost,
+        };
+        let sender = connected.map_err(Failure::running)?;
+        Ok(Self { sender, place, names, tasks, _tunnel: tunnel, refused: None })
+    }
+
+    /// Returns how plugins are named.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Returns the status of the last answer, if it was a refusal.
+    pub(crate) fn refused(&self) -> Option<StatusCode> {
+        self.refused
+    }
+
+    /// Connects again, perhaps to another host.
+    pub(crate) async fn reconnect(&mut self) -> Ended {
+        *self = Self::open(self.place.clone()).await?;
+        Ok(())
     }
 
     /// Reads a page.
@@ -111,13 +149,17 @@ impl ControlClient {
     }
 
     async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header(header::HOST, "oarlock")
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .map_err(Failure::running)?;
+        if let Place::Remote(remote) = &self.place {
+            request.headers_mut().insert(header::AUTHORIZATION, remote.authorization.clone());
+        }
+        self.refused = None;
         if self.sender.ready().await.is_err() {
             // The host closes connections that are idle.
             *self = Self::open(self.place.clone()).await?;
@@ -131,16 +173,28 @@ impl ControlClient {
         if status.is_success() {
             return Ok(answer);
         }
+        self.refused = Some(status);
         let body = answer.into_body().collect().await.map_err(|error| self.ended(error))?.to_bytes();
-        Err(self.refused(status, &body))
+        Err(self.refusal(status, &body))
     }
 
-    fn refused(&self, status: StatusCode, body: &[u8]) -> Failure {
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> Failure {
         let Ok(Refusal { error, hint }) = serde_json::from_slice(body) else {
             let text = String::from_utf8_lossy(body);
             let error = anyhow::anyhow!("{} answers {status}: {}", self.place, text.trim());
-            return Failure::running(error).hint("does an oarlock of the same version run there?");
+            let hint = match (&self.place, status) {
+                (Place::Remote(_), StatusCode::UNAUTHORIZED) => {
+                    "log in to the cluster again; kubectl auth whoami shows whether the API server accepts the login"
+                }
+                // An older host asks about the path, which no role names.
+                (Place::Remote(_), StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => {
+                    "the host is older than this command, and has no such operation: upgrade the host"
+                }
+                _ => "does an oarlock of the same version run there?",
+            };
+            return Failure::running(error).hint(hint);
         };
+        let (error, hint) = (self.names.localized(error), hint.map(|it| self.names.localized(it)));
         let error = anyhow::anyhow!(error);
         let failure = if status.is_server_error() { Failure::running(error) } else { Failure::caller(error) };
         failure.hint_if(hint)
@@ -214,6 +268,7 @@ impl std::fmt::Display for Place {
         match self {
             Self::Socket(path) => write!(f, "{}", path.display()),
             Self::Admin(address) => write!(f, "http://{address}"),
+            Self::Remote(remote) => write!(f, "{}", remote.address),
         }
     }
 }

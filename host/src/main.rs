@@ -8,6 +8,7 @@ mod compiled;
 mod connect;
 mod control_client;
 mod failure;
+mod kubectl;
 mod printer;
 mod private_folder;
 mod shutdown;
@@ -17,13 +18,17 @@ mod table;
 mod telemetry;
 mod view;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Parser;
 use oarlock_plugin::compiler;
 
 use crate::{
-    args::{Args, ChildArgs, Command, Environment},
+    args::{Args, ChildArgs, Command, Environment, Output},
     control_client::Finding,
     failure::{Ended, Failure},
 };
@@ -41,16 +46,24 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const EVENT_INTERVAL: u32 = 16;
 
 fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    // kubectl finds its plugins by the names of their files.
+    let program = arguments.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
+    match program {
+        Some(kubectl::PROGRAM) => return block_on(kubectl::run(arguments)),
+        Some(kubectl::COMPLETER) => return block_on(kubectl::complete(arguments)),
+        _ => {}
+    }
     let args = Args::parse();
     match args.command {
         // Before there is a runtime: this process limits its own rights and resources.
         Command::CompileComponent(ChildArgs { arguments }) => compiler::run(arguments),
         Command::LaunchServer(ChildArgs { arguments }) => oarlock_control_plane::launch(arguments),
-        _ => start(args),
+        _ => block_on(run(args)),
     }
 }
 
-fn start(args: Args) -> ExitCode {
+fn block_on(command: impl Future<Output = ExitCode>) -> ExitCode {
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().event_interval(EVENT_INTERVAL).enable_all().build()
         {
@@ -63,7 +76,7 @@ fn start(args: Args) -> ExitCode {
                 return failure.exit_code();
             }
         };
-    let code = runtime.block_on(run(args));
+    let code = runtime.block_on(command);
     // Does not wait for a thread that reads a file from a file system that does not answer.
     runtime.shutdown_background();
     code
@@ -71,13 +84,14 @@ fn start(args: Args) -> ExitCode {
 
 async fn run(args: Args) -> ExitCode {
     let Args { log, cache_dir, state_dir, environment, command } = args;
-    let log = telemetry::install(&log, environment.no_color.as_deref());
+    let log = telemetry::install(&log, format(&command), environment.no_color.as_deref());
     let ended = match compiled::engine_config(cache_dir, &environment) {
         Ok(engine) => match command {
             Command::Run(args) => commands::run::run(args, state_dir, &environment, engine).await,
-            Command::Dev(args) => commands::dev::run(args, state_dir, &environment, engine).await,
+            Command::Dev(args) => Box::pin(commands::dev::run(args, state_dir, &environment, engine)).await,
+            Command::Install(args) => commands::install::run(&args),
             Command::Rbac(args) => commands::rbac::run(args, engine).await,
-            Command::Plugin(args) => commands::plugin::run(args, engine).await,
+            Command::Plugin(args) => commands::plugin::run(args, &environment, engine).await,
             Command::Completions(args) => commands::completions::run(&args),
             Command::Reference => commands::reference::run(),
             other => ask_host(other, state_dir, &environment).await,
@@ -91,6 +105,15 @@ async fn run(args: Args) -> ExitCode {
             failure.print();
             failure.exit_code()
         }
+    }
+}
+
+/// Returns the format of the log: that of the events of a host, and text for other commands.
+fn format(command: &Command) -> Output {
+    match command {
+        Command::Run(args) => args.host.output,
+        Command::Dev(args) => args.host.output,
+        _ => Output::Human,
     }
 }
 
@@ -109,6 +132,7 @@ async fn ask_host(command: Command, state_dir: Option<PathBuf>, environment: &En
         // `run` and `main` handle the others.
         Command::Run(_)
         | Command::Dev(_)
+        | Command::Install(_)
         | Command::Rbac(_)
         | Command::Plugin(_)
         | Command::Completions(_)

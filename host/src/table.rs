@@ -31,6 +31,17 @@ impl Table {
         self.rows.push(cells.into_iter().map(shown).collect());
     }
 
+    /// Puts a column for the namespace in front: the first cells are NAMESPACE/NAME.
+    pub(crate) fn with_namespaces(mut self) -> Self {
+        self.headers.insert(0, "NAMESPACE");
+        for row in &mut self.rows {
+            let first = row.first().cloned().unwrap_or_default();
+            let (namespace, name) = first.split_once('/').unwrap_or(("<none>", &first));
+            row.splice(..1, [namespace.to_owned(), name.to_owned()]);
+        }
+        self
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -120,6 +131,18 @@ mod tests {
         later.row(["a".into(), "b".into(), "c".into()]);
         let later = later.lines_in(&mut widths, false);
         assert_eq!(before[0].find("AGE"), later[0].find('c'));
+    }
+
+    #[test]
+    fn namespaces_get_a_column_of_their_own() {
+        let mut table = Table::new(&["NAME", "AGE"]);
+        table.row(["team-a/mirror".into(), "3m".into()]);
+        table.row(["census".into(), "3m".into()]);
+        insta::assert_snapshot!(table.with_namespaces().text(true), @r"
+        NAMESPACE   NAME     AGE
+        team-a      mirror   3m
+        <none>      census   3m
+        ");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
+use crate::args::Output;
+
 /// The maximum number of bytes of log lines that wait to be written.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -41,9 +43,10 @@ enum Message {
     Flushed(mpsc::Sender<()>),
 }
 
-/// Installs the subscriber. A filter that cannot be parsed is reported and replaced by `warn`. Colours are
-/// used on terminals only, unless `NO_COLOR` is set (<https://no-color.org>).
-pub(crate) fn install(filter: &str, no_color: Option<&OsStr>) -> Log {
+/// Installs the subscriber, which writes text or one JSON object for each event. A filter that cannot be
+/// parsed is reported and replaced by `warn`. Colours are used on terminals only, unless `NO_COLOR` is set
+/// (<https://no-color.org>).
+pub(crate) fn install(filter: &str, format: Output, no_color: Option<&OsStr>) -> Log {
     let is_coloured = io::stderr().is_terminal() && no_color.is_none_or(OsStr::is_empty);
     let (parsed, error) = match EnvFilter::try_new(filter) {
         Ok(parsed) => (parsed, None),
@@ -51,13 +54,18 @@ pub(crate) fn install(filter: &str, no_color: Option<&OsStr>) -> Log {
     };
     let stderr = Stderr::start(io::stderr());
     let writer = stderr.clone();
-    tracing_subscriber::fmt()
+    let subscriber = tracing_subscriber::fmt()
         .with_env_filter(parsed)
         .with_writer(move || writer.clone())
         .with_ansi(is_coloured)
-        .with_target(true)
-        .compact()
-        .init();
+        .with_target(true);
+    match format {
+        Output::Human => subscriber.compact().init(),
+        Output::Json => {
+            let subscriber = subscriber.with_ansi(false).json().flatten_event(true);
+            subscriber.with_current_span(false).with_span_list(false).init();
+        }
+    }
     if let Some(error) = error {
         tracing::warn!(filter, %error, "the --log filter cannot be parsed; using `warn`");
     }

@@ -1,4 +1,8 @@
 //! The host against a real API server.
 
+mod installation;
+mod kubectl_plugin;
 mod mirror;
+mod plugin_accounts;
+mod plugin_objects;
 mod pods;

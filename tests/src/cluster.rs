@@ -1,5 +1,6 @@
 //! An API server under test, real or embedded, with an administrator's client.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -51,23 +52,55 @@ impl Cluster {
     pub async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let content_type =
             if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        self.send(method, path, content_type, body).await
+        self.send(method, path, &[("content-type", content_type)], body).await
     }
 
-    /// Applies objects, as `kubectl apply --server-side` does.
+    /// Makes a request as another user, who has the group of all users and no other.
+    ///
+    /// # Errors
+    ///
+    /// Those of the API server.
+    pub async fn request_as(
+        &self,
+        user: &str,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Value> {
+        let content_type =
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        self.send(method, path, &[("content-type", content_type), ("impersonate-user", user)], body).await
+    }
+
+    /// Applies objects, as `kubectl apply --server-side` does. A field that a kind does not have is an error.
     ///
     /// # Errors
     ///
     /// The first error of the API server.
     pub async fn apply(&self, yaml: &str) -> anyhow::Result<()> {
-        for document in serde_norway::Deserializer::from_str(yaml) {
-            let object = Value::deserialize(document)?;
-            if object.is_null() {
-                continue;
-            }
-            let path = format!("{}?fieldManager=tests&force=true", path_of(&object)?);
-            self.send("PATCH", &path, "application/apply-patch+yaml", Some(&object)).await?;
+        for object in objects(yaml)? {
+            self.apply_object(&object, "").await?;
         }
+        Ok(())
+    }
+
+    /// Has the API server check objects as [`Cluster::apply`] does, without storing them.
+    ///
+    /// # Errors
+    ///
+    /// The first error of the API server.
+    pub async fn dry_run(&self, objects: &[Value]) -> anyhow::Result<()> {
+        for object in objects {
+            self.apply_object(object, "&dryRun=All").await?;
+        }
+        Ok(())
+    }
+
+    async fn apply_object(&self, object: &Value, parameters: &str) -> anyhow::Result<()> {
+        let path = path_of(object)?;
+        let path = format!("{path}?fieldManager=tests&force=true&fieldValidation=Strict{parameters}");
+        let headers = [("content-type", "application/apply-patch+yaml")];
+        self.send("PATCH", &path, &headers, Some(object)).await?;
         Ok(())
     }
 
@@ -79,7 +112,8 @@ impl Cluster {
     /// When `oarlock rbac` fails, or the API server refuses its output.
     pub async fn provision(&self, plugins: &[PathBuf]) -> anyhow::Result<PathBuf> {
         let (namespace, name) = HOST_ACCOUNT;
-        let printed = Command::new(binary("oarlock")?).arg("rbac").args(plugins).output().await?;
+        let mut rbac = Command::new(binary("oarlock")?);
+        let printed = rbac.args(["rbac", "--leader-elect"]).args(plugins).output().await?;
         ensure!(printed.status.success(), "oarlock rbac: {}", String::from_utf8_lossy(&printed.stderr));
         let namespaces = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         self.apply(&namespaces.to_string()).await?;
@@ -119,32 +153,88 @@ impl Cluster {
         HostProcess::start(arguments)
     }
 
+    /// Starts `oarlock run --leader-elect` with a kubeconfig and plugins. The Lease expires after a few
+    /// seconds.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing.
+    pub fn run_candidate(&self, kubeconfig: &Path, plugins: &[PathBuf]) -> anyhow::Result<HostProcess> {
+        let mut arguments = vec!["run".into(), "--kubeconfig".into(), kubeconfig.as_os_str().to_owned()];
+        for plugin in plugins {
+            arguments.extend(["--plugins".into(), plugin.as_os_str().to_owned()]);
+        }
+        arguments.extend(election_arguments());
+        HostProcess::start(arguments)
+    }
+
     async fn send(
         &self,
         method: &str,
         path: &str,
-        content_type: &str,
+        headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
         let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
-        let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+        let mut request = http::Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let text = self.client.request_text(request.body(body)?).await;
         Ok(serde_json::from_str(&text.with_context(|| format!("{method} {path}"))?)?)
     }
 }
 
+/// Returns the arguments of a host that takes part in an election with a short Lease.
+#[must_use]
+pub fn election_arguments() -> Vec<OsString> {
+    let times = [
+        ("--leader-elect-resource-namespace", HOST_ACCOUNT.0),
+        ("--leader-elect-lease-duration", "4s"),
+        ("--leader-elect-renew-deadline", "3s"),
+        ("--leader-elect-retry-period", "500ms"),
+    ];
+    let times = times.into_iter().flat_map(|(flag, value)| [flag, value]);
+    std::iter::once("--leader-elect").chain(times).map(OsString::from).collect()
+}
+
+/// Returns the objects of a stream of YAML documents.
+///
+/// # Errors
+///
+/// When a document is no YAML.
+pub fn objects(yaml: &str) -> anyhow::Result<Vec<Value>> {
+    let documents = serde_norway::Deserializer::from_str(yaml).map(Value::deserialize);
+    let objects: Result<Vec<_>, _> = documents.collect();
+    Ok(objects?.into_iter().filter(|object| !object.is_null()).collect())
+}
+
 /// Returns the path of an object. Supports the kinds that tests apply.
 fn path_of(object: &Value) -> anyhow::Result<String> {
     let kind = object["kind"].as_str().unwrap_or_default();
-    let (group, resource) = match kind {
-        "Namespace" => ("/api/v1", "namespaces"),
-        "ServiceAccount" => ("/api/v1", "serviceaccounts"),
-        "ClusterRole" => ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
-        "ClusterRoleBinding" => ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
-        "Role" => ("/apis/rbac.authorization.k8s.io/v1", "roles"),
-        "RoleBinding" => ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    let resource = match kind {
+        "ClusterPlugin" => "clusterplugins",
+        "ClusterRole" => "clusterroles",
+        "ClusterRoleBinding" => "clusterrolebindings",
+        "ConfigMap" => "configmaps",
+        "CustomResourceDefinition" => "customresourcedefinitions",
+        "Deployment" => "deployments",
+        "Namespace" => "namespaces",
+        "NetworkPolicy" => "networkpolicies",
+        "Plugin" => "plugins",
+        "Pod" => "pods",
+        "PodDisruptionBudget" => "poddisruptionbudgets",
+        "Role" => "roles",
+        "RoleBinding" => "rolebindings",
+        "Service" => "services",
+        "ServiceAccount" => "serviceaccounts",
+        "ServiceMonitor" => "servicemonitors",
+        "ValidatingAdmissionPolicy" => "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicyBinding" => "validatingadmissionpolicybindings",
         _ => bail!("tests do not apply a {kind}"),
     };
+    let version = object["apiVersion"].as_str().context("an object has an apiVersion")?;
+    let group = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
     let name = object["metadata"]["name"].as_str().context("an object has a name")?;
     Ok(match object["metadata"]["namespace"].as_str() {
         Some(namespace) => format!("{group}/namespaces/{namespace}/{resource}/{name}"),

@@ -208,14 +208,38 @@ impl HostProcess {
         Ok(self.printed())
     }
 
+    /// Sends a signal, such as `STOP`.
+    ///
+    /// # Errors
+    ///
+    /// When the host has ended already.
+    pub async fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let id = self.id().context("oarlock has ended already")?.to_string();
+        Command::new("kill").args(["-s", signal, &id]).status().await?;
+        Ok(())
+    }
+
     /// Sends SIGINT, as Ctrl-C does, and returns the exit status and the output.
     ///
     /// # Errors
     ///
     /// When the host has ended already, or does not end within a minute.
-    pub async fn interrupt(mut self) -> anyhow::Result<(std::process::ExitStatus, Arc<Printed>)> {
-        let id = self.id().context("oarlock has ended already")?.to_string();
-        Command::new("kill").args(["-INT", &id]).status().await?;
+    pub async fn interrupt(self) -> anyhow::Result<(std::process::ExitStatus, Arc<Printed>)> {
+        self.signal("INT").await?;
+        self.ended_soon().await
+    }
+
+    /// Sends SIGTERM, as a kubelet does, and returns the exit status and the output.
+    ///
+    /// # Errors
+    ///
+    /// When the host has ended already, or does not end within a minute.
+    pub async fn terminate(self) -> anyhow::Result<(std::process::ExitStatus, Arc<Printed>)> {
+        self.signal("TERM").await?;
+        self.ended_soon().await
+    }
+
+    async fn ended_soon(mut self) -> anyhow::Result<(std::process::ExitStatus, Arc<Printed>)> {
         let minute = Duration::from_secs(60);
         let status =
             tokio::time::timeout(minute, self.child.wait()).await.context("oarlock does not end")??;

@@ -15,8 +15,11 @@
 pub mod chain_check;
 pub mod cluster;
 pub mod control_plane;
+pub mod copies;
 pub mod host_process;
 pub mod hostile;
+pub mod manifests;
 pub mod received;
 pub mod recorder;
+pub mod tool;
 pub mod wait;

@@ -7,6 +7,7 @@ mod figures;
 mod languages;
 mod plan;
 mod plugin;
+mod plugin_objects;
 pub(crate) mod process;
 mod real;
 mod table;
@@ -41,6 +42,8 @@ enum BenchCommand {
     Informer(Informer),
     /// Measures CPU time, memory and latency of the host with plugins, and of client-go beside it.
     Plugin(plugin::Plugin),
+    /// Measures one host with many Plugin objects, on a real API server.
+    PluginObjects(plugin_objects::PluginObjects),
     /// Measures one plugin in each language: size, build, start, memory, time for each notification.
     Languages(languages::Languages),
 }
@@ -65,6 +68,7 @@ impl Args {
         match self.command {
             BenchCommand::Informer(args) => args.run(),
             BenchCommand::Plugin(args) => args.run(),
+            BenchCommand::PluginObjects(args) => args.run(),
             BenchCommand::Languages(args) => args.run(),
         }
     }

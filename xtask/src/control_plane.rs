@@ -5,22 +5,16 @@
 //! set.
 
 use std::env;
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
+use oarlock_node::kubernetes;
 
 use crate::bench::process::Running;
-use crate::toolchain::go::Toolchain;
-use crate::toolchain::versions::SERVER_GO;
-use crate::toolchain::{cache, command};
+use crate::toolchain::cache;
 use crate::{cargo, checkout, progress};
-
-/// The version that the API server reports; without one, clients take it for a 0.0.
-const VERSION: (&str, &str, &str) = ("1", "36", "v1.36.2");
 
 /// Builds the real etcd and kube-apiserver, and prints the command that names their folder.
 #[derive(clap::Args)]
@@ -75,7 +69,7 @@ pub(crate) fn start() -> Result<Running> {
 fn servers(module: &Path) -> Result<PathBuf> {
     cache::entry(&entry_name(module)?, |folder| {
         progress::step("etcd and kube-apiserver (some minutes, once)", || {
-            go_build(module, "./servers", &folder.join("servers"))?;
+            kubernetes::build(module, "./servers", &folder.join("servers"))?;
             for name in ["etcd", "kube-apiserver"] {
                 symlink("servers", folder.join(name))?;
             }
@@ -86,37 +80,5 @@ fn servers(module: &Path) -> Result<PathBuf> {
 
 /// Returns the name of the servers in the cache.
 fn entry_name(module: &Path) -> Result<String> {
-    Ok(format!("control-plane-servers-{}", digest(module, &[&module.join("servers")])?))
-}
-
-fn go_build(module: &Path, package: &str, program: &Path) -> Result<()> {
-    let (major, minor, version) = VERSION;
-    let variable = "k8s.io/component-base/version";
-    let ldflags = format!(
-        "-s -w -X {variable}.gitVersion={version} -X {variable}.gitMajor={major} -X {variable}.gitMinor={minor}"
-    );
-    let mut go = Toolchain::find(SERVER_GO)?.go();
-    go.current_dir(module).env("CGO_ENABLED", "0").args(["build", "-trimpath", "-ldflags", &ldflags, "-o"]);
-    command::run(go.arg(program).arg(package))
-}
-
-/// Returns a digest of the sources in some folders of a module, and of its requirements.
-fn digest(module: &Path, folders: &[&Path]) -> Result<String> {
-    let mut files = vec![module.join("go.mod"), module.join("go.sum")];
-    for folder in folders {
-        for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "go") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    let mut digest = Sha256::new();
-    for file in files {
-        digest.update(file.strip_prefix(module)?.to_string_lossy().as_bytes());
-        digest.update(fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?);
-    }
-    digest.update(VERSION.2);
-    Ok(digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("control-plane-servers-{}", kubernetes::digest(module, &[module.join("servers")])?))
 }

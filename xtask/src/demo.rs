@@ -1,5 +1,7 @@
 //! `cargo xtask demo`: builds the host and the guests, and runs the demo (`tests/src/bin/oarlock-demo`).
 
+mod cluster;
+
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
@@ -15,6 +17,10 @@ pub(crate) struct Args {
     /// Exits after the demo instead of running until Ctrl-C.
     #[arg(long)]
     once: bool,
+    /// Installs the host in a Kubernetes cluster of one real node, applies a Plugin, and kills the leader.
+    /// Needs root.
+    #[arg(long, conflicts_with = "fault_swallow")]
+    cluster: bool,
     /// Makes the host drop the n-th notification; the demo must detect this.
     #[arg(long, hide = true, value_name = "N")]
     fault_swallow: Option<u64>,
@@ -24,7 +30,10 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        let Self { once, fault_swallow } = self;
+        let Self { once, cluster, fault_swallow } = self;
+        if cluster {
+            return cluster::run(once);
+        }
         let (guests, host) = thread::scope(|scope| {
             let guests = scope.spawn(|| guests::build(&OF_THE_DEMO.map(String::from)));
             let host = progress::step("the host (some minutes on a fresh checkout)", cargo::build_programs);

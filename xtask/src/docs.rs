@@ -1,10 +1,13 @@
-//! `cargo xtask docs`: the pages that are generated, the links of all pages, and the site.
+//! `cargo xtask docs`: the pages and CustomResourceDefinitions that are generated, the links of all pages,
+//! and the site.
 
 mod cli;
 mod configuration;
 mod contract;
+mod crds;
 mod links;
 mod markdown;
+mod metrics;
 mod site;
 
 use std::fs;
@@ -25,6 +28,7 @@ pub(crate) struct Args {
 const CONTRACT: &str = "docs/reference/contract.md";
 const CLI: &str = "docs/reference/cli.md";
 const CONFIGURATION: &str = "docs/reference/configuration.md";
+const METRICS: &str = "docs/reference/metrics.md";
 
 // === impl Args ===
 
@@ -38,6 +42,10 @@ impl Args {
             let oarlock = checkout::program("oarlock")?;
             write(CLI, &cli::page(&oarlock)?)?;
             write(CONFIGURATION, &configuration::page(&oarlock)?)?;
+            for (path, text) in crds::files(&oarlock)? {
+                write(&path, &text)?;
+            }
+            write(METRICS, &metrics::page(&oarlock)?)?;
         }
         let faults = faults()?;
         if !faults.is_empty() {
@@ -65,11 +73,16 @@ pub(crate) fn faults() -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// Checks the pages of the command line and of the configuration against the binary that was built.
+/// Checks what is generated with the binary against the binary that was built.
 pub(crate) fn check_built() -> Result<()> {
     let oarlock = checkout::program("oarlock")?;
-    let faults = [stale(CLI, &cli::page(&oarlock)?), stale(CONFIGURATION, &configuration::page(&oarlock)?)];
-    match faults.into_iter().flatten().next() {
+    let faults = [
+        stale(CLI, &cli::page(&oarlock)?),
+        stale(CONFIGURATION, &configuration::page(&oarlock)?),
+        stale(METRICS, &metrics::page(&oarlock)?),
+    ];
+    let crds = crds::files(&oarlock)?.into_iter().filter_map(|(path, text)| stale(&path, &text));
+    match faults.into_iter().flatten().chain(crds).next() {
         Some(fault) => bail!(fault),
         None => Ok(()),
     }

@@ -12,12 +12,16 @@ mod demo;
 mod docs;
 mod fuzz;
 mod guests;
+mod image;
 mod missing;
+mod monitoring;
+mod node;
 mod sdk;
 mod soak;
 mod statistics;
 mod test;
 mod tidy;
+mod tool;
 
 use std::process::ExitCode;
 
@@ -59,6 +63,14 @@ enum Command {
     Conformance(conformance::Args),
     /// Builds the real etcd and kube-apiserver for the tests, and prints their paths.
     ControlPlane(control_plane::Args),
+    /// Runs a Kubernetes cluster of one real node on this machine, until Ctrl-C. Needs root.
+    Node(node::Args),
+    /// Builds a tool that tests use (crane, helm, kustomize), and prints its path.
+    Tool(tool::Args),
+    /// Builds the container image of the host, as an OCI image layout.
+    Image(image::Args),
+    /// Builds the program that checks alert rules and dashboards, and prints its path.
+    MonitoringCheck,
     /// Generates the table of built-in types for the embedded API server.
     BuiltinTypes(builtin_types::Args),
     /// Makes the zstd statistics with which every dictionary of the informer begins.
@@ -89,6 +101,10 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::GoBindings(args) => args.run(),
         Command::Conformance(args) => args.run(),
         Command::ControlPlane(args) => args.run(),
+        Command::Node(args) => args.run(),
+        Command::Tool(args) => args.run(),
+        Command::Image(args) => args.run(),
+        Command::MonitoringCheck => monitoring::run(),
         Command::BuiltinTypes(args) => args.run(),
         Command::Statistics(args) => args.run(),
     }

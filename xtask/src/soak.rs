@@ -1,9 +1,11 @@
 //! `cargo xtask soak`: tests that run longer than `cargo xtask test` should take.
 
 mod clients;
+mod cluster;
 mod informer;
 mod plugins;
 mod recovery;
+mod takeover;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -40,10 +42,14 @@ enum SoakCommand {
     Clients(clients::Args),
     /// Measures how fast our informers and client-go's recover from a failing API server.
     Recovery(recovery::Args),
+    /// Injects faults into a cluster of one real node while objects change. Needs root.
+    Cluster(cluster::Args),
     /// Runs 10,000 mutated components beside good plugins.
     Mutants(plugins::MutantsArgs),
     /// Swaps plugins 200 times while events flow.
     Swaps(plugins::SwapsArgs),
+    /// Measures how long a host on standby needs to take over.
+    Takeover(takeover::Args),
 }
 
 // === impl Args ===
@@ -55,8 +61,10 @@ impl Args {
             Some(SoakCommand::Informer(args)) => return args.run(),
             Some(SoakCommand::Clients(args)) => return args.run(),
             Some(SoakCommand::Recovery(args)) => return args.run(),
+            Some(SoakCommand::Cluster(args)) => return args.run(),
             Some(SoakCommand::Mutants(args)) => return args.run(),
             Some(SoakCommand::Swaps(args)) => return args.run(),
+            Some(SoakCommand::Takeover(args)) => return args.run(),
             None => {}
         }
         guests::build_all(&Missing::find()?)?;
@@ -93,7 +101,7 @@ impl Args {
 }
 
 /// Appends a line to a file in bench/results, and adds the commit and the time.
-fn record(name: &str, mut line: Value) -> Result<()> {
+pub(crate) fn record(name: &str, mut line: Value) -> Result<()> {
     let mut git = Command::new("git");
     let commit = command::output(git.current_dir(checkout::root()).args(["rev-parse", "--short", "HEAD"]))?;
     line["commit"] = commit.trim().into();

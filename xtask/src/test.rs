@@ -1,9 +1,10 @@
 //! `cargo xtask test`: builds and runs all tests, fast ones first, and prints a summary.
 
+pub(crate) mod node;
 mod summary;
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -14,6 +15,7 @@ use oarlock_guest_build::Language;
 use crate::cargo::{self, TestBinary};
 use crate::conformance::{self, UntestedCases};
 use crate::missing::Missing;
+use crate::tool::Tool;
 use crate::{checkout, control_plane, docs, guests, progress, sdk, tidy};
 
 use summary::Summary;
@@ -24,6 +26,13 @@ pub(crate) struct Args {
     /// Runs only tests whose name contains this text.
     #[arg(value_name = "FILTER")]
     filter: Option<String>,
+    /// Runs the tests that need a real node, and no others. Needs root.
+    #[arg(long)]
+    node: bool,
+    /// With `--node`: the binary of the host from which the upgrade starts. Otherwise the upgrade is between
+    /// two images of the same binary.
+    #[arg(long, value_name = "FILE", requires = "node")]
+    previous: Option<PathBuf>,
 }
 
 /// Packages in order of the duration of their tests. Other packages run before `oarlock`.
@@ -41,7 +50,10 @@ const ORDER: [&str; 7] = [
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        let Self { filter } = self;
+        let Self { filter, node, previous } = self;
+        if node {
+            return node::run(filter.as_deref(), previous.as_deref());
+        }
         tidy::check()?;
         conformance::check(UntestedCases::Fail)?;
         let missing = Missing::find()?;
@@ -52,7 +64,8 @@ impl Args {
                 if filter.is_none() {
                     sdk::check(&missing)?;
                 }
-                build_control_plane(&missing)
+                build_control_plane(&missing)?;
+                build_tools(&missing)
             });
             let binaries = progress::step("the host and its tests", cargo::build_tests);
             (guests.join(), binaries)
@@ -61,6 +74,7 @@ impl Args {
         conformance::check_built(&binaries)?;
         docs::check_built()?;
         guests.map_err(|_| anyhow::anyhow!("the build of the guests panicked"))??;
+        binaries.retain(|binary| !node::is_of_node(binary));
         binaries.sort_by_key(|binary| {
             ORDER.iter().position(|name| *name == binary.package).unwrap_or(ORDER.len() - 2)
         });
@@ -99,6 +113,14 @@ fn build_control_plane(missing: &Missing) -> Result<()> {
     match lack {
         Some(lack) => progress::say(format!("SKIPPED {lack}")),
         None => drop(control_plane::build()?),
+    }
+    Ok(())
+}
+
+/// Builds the tools that tests use. Without Go, these tests are skipped.
+fn build_tools(missing: &Missing) -> Result<()> {
+    if missing.has(Language::Go) {
+        Tool::ALL.iter().try_for_each(|tool| tool.build().map(drop))?;
     }
     Ok(())
 }

@@ -24,7 +24,11 @@ use crate::{checkout, docs};
 pub(crate) struct Args {}
 
 /// Crates, and the dependencies that their manifests must not have.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
+    (
+        "host/component-source",
+        &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
+    ),
     (
         "host/json",
         &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],

@@ -1,51 +1,38 @@
 //! The admin pages: `/livez`, `/readyz`, `/metrics`, `/plugins`, and `/`, which links them; and the control
 //! operations that read, under `/v1`.
 //!
-//! The pages are read-only and contain no secrets. They check no credentials, so bind them to an address that
-//! only the cluster can reach.
+//! The pages are read-only and contain no secrets. On a loopback address they are served as plain HTTP, and
+//! check no credentials; elsewhere over HTTPS, to whom Kubernetes allows it ([`guard`]). Over HTTPS there are
+//! also the operations of `kubectl oarlock` about plugins ([`objects`]), which write and show logs. They are
+//! never served over plain HTTP: a page in a browser on the same machine can send a POST there.
 
+mod certificate;
+mod guard;
 mod healthz;
-
-use std::io;
-use std::net::SocketAddr;
+mod listener;
+mod objects;
+mod serve;
 
 use axum::Router;
-use axum::extract::{Path, Query, State};
+use axum::extract::{FromRef, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use self::certificate::{CertificateFiles, Error as CertificateError};
+use self::guard::{ApiReviewer, Guard};
+use self::healthz::Reasons;
+pub use self::listener::{AdminListener, Error, bind};
 use crate::control::{self, Control};
 use crate::health::Health;
 use crate::informers::{BudgetView, InformerView, Informers};
+use crate::leadership::LeadershipView;
+pub use crate::metrics::{ALL as METRICS, Description as MetricDescription, Kind as MetricKind};
 use crate::metrics::{Exposition, Metrics};
 use crate::report::{self, HostEvent, Reporter};
 use crate::status::{PluginStatus, RefusedFile, StatusRegistry};
-
-/// Why the pages cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Another process listens on the address.
-    #[error(
-        "another process listens on {address}: stop it, or choose another port with --admin-addr (port 0 takes any free port)"
-    )]
-    AddressInUse {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// The system refuses the address.
-    #[error("cannot listen on {address}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The error.
-        #[source]
-        source: io::Error,
-    },
-}
 
 /// Serves the pages from the state of these parts.
 #[derive(Clone)]
@@ -64,30 +51,49 @@ struct PluginsPage {
     refused_files: Vec<RefusedFile>,
     informers: Vec<InformerView>,
     budget: BudgetView,
-}
-
-/// Binds the address of the pages, so that a port in use is an error before the host starts.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => Error::AddressInUse { address },
-        _ => Error::Bind { address, source },
-    })
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leadership: Option<LeadershipView>,
 }
 
 // === impl Admin ===
 
 impl Admin {
-    /// Serves the pages until the token is cancelled.
-    pub(crate) async fn serve(self, listener: TcpListener, reporter: Reporter, token: CancellationToken) {
-        if let Ok(address) = listener.local_addr() {
-            reporter.report(HostEvent::AdminListening { address: address.to_string() });
+    /// Serves the pages until the token is cancelled. The client asks the API server who may read them.
+    pub(crate) async fn serve(
+        self,
+        listener: AdminListener,
+        client: kube::Client,
+        reporter: Reporter,
+        token: CancellationToken,
+    ) {
+        let (address, scheme) = (listener.address.to_string(), listener.scheme());
+        reporter.report(HostEvent::AdminListening { address: address.clone(), scheme });
+        let AdminListener { listener, address: _, certificate } = listener;
+        let Some(certificate) = certificate else {
+            let pages = self.router(Reasons::Shown);
+            return serve::serve(&listener, None, &pages, serve::Limits::default(), &token).await;
+        };
+        if certificate.is_self_signed() {
+            reporter.report(HostEvent::AdminSelfSigned { address });
         }
-        let until_asked = token.clone().cancelled_owned();
-        let serving = axum::serve(listener, self.router()).with_graceful_shutdown(until_asked);
-        control::serve_until(serving, token).await;
+        let pages = self.guarded(Guard::new(ApiReviewer::new(client)));
+        let serving = serve::serve(&listener, Some(&certificate), &pages, serve::Limits::default(), &token);
+        tokio::join!(serving, certificate.follow(&token));
     }
 
-    fn router(self) -> Router {
+    /// Returns the pages for users who may read them.
+    fn guarded(self, guard: Guard) -> Router {
+        // The fallback is behind the guard too: without a token, a path says nothing about what exists.
+        let pages = axum::middleware::from_fn_with_state(guard.clone(), guard::check);
+        let objects = objects::routes(&self.control, &guard);
+        // The objects' routes are added after the layer: they ask about the object, not about the path.
+        let router = self.router(Reasons::Withheld).layer(pages);
+        objects.into_iter().fold(router, |router, (path, route)| router.route(&path, route))
+    }
+
+    /// Returns the pages. The reasons of failed checks are shown, or only to those who may read the page of
+    /// one check.
+    fn router(self, reasons: Reasons) -> Router {
         let control = control::reading(self.control.clone());
         Router::new()
             .route("/", get(index))
@@ -97,8 +103,20 @@ impl Admin {
             .route("/readyz/{check}", get(ready_check))
             .route("/metrics", get(metrics))
             .route("/plugins", get(plugins))
-            .with_state(self)
+            .with_state((self, reasons))
             .merge(control)
+    }
+}
+
+impl FromRef<(Admin, Reasons)> for Admin {
+    fn from_ref((admin, _): &(Admin, Reasons)) -> Self {
+        admin.clone()
+    }
+}
+
+impl FromRef<(Admin, Reasons)> for Reasons {
+    fn from_ref((_, reasons): &(Admin, Reasons)) -> Self {
+        *reasons
     }
 }
 
@@ -115,16 +133,24 @@ async fn index() -> Html<String> {
     Html(format!("{head}<h1>Oarlock {version}</h1>\n<ul>\n{}</ul>\n</html>\n", links.concat()))
 }
 
-async fn livez(State(admin): State<Admin>, Query(query): Query<Vec<(String, String)>>) -> Response {
-    healthz::all("livez", admin.health.live(), &[], &query)
+async fn livez(
+    State(admin): State<Admin>,
+    State(reasons): State<Reasons>,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Response {
+    healthz::all("livez", admin.health.live(), &[], &query, reasons)
 }
 
-async fn readyz(State(admin): State<Admin>, Query(query): Query<Vec<(String, String)>>) -> Response {
+async fn readyz(
+    State(admin): State<Admin>,
+    State(reasons): State<Reasons>,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Response {
     // A plugin that waits does not make the host unready. The page names it.
     let waiting = admin.statuses.snapshot().into_iter().filter(|plugin| !plugin.waits_for.is_empty());
     let waiting: Vec<_> =
         waiting.map(|plugin| format!("{} waits for {}", plugin.name, plugin.waits_for.join(", "))).collect();
-    healthz::all("readyz", admin.health.ready(), &waiting, &query)
+    healthz::all("readyz", admin.health.ready(), &waiting, &query, reasons)
 }
 
 async fn live_check(State(admin): State<Admin>, Path(name): Path<String>) -> Response {
@@ -150,6 +176,7 @@ async fn plugins(State(admin): State<Admin>) -> Response {
         refused_files: admin.statuses.refused_files(),
         informers: admin.informers.views(),
         budget: admin.informers.budget(),
+        leadership: admin.control.leadership.view(),
     };
     match report::to_json(&page) {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),

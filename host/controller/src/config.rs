@@ -6,21 +6,24 @@
 
 mod bounded;
 mod error;
+mod folder;
 pub(crate) mod names;
-mod settings;
+pub(crate) mod settings;
 mod written;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
-};
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
 
 use oarlock_plugin::Limits;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 
 pub use self::error::Error;
+use self::folder::plugin_file_in;
+pub use self::folder::{
+    AccountOf, Circumstances, Loaded, is_component, is_of_one_plugin, is_plugin_file, load_dir, load_paths,
+    load_paths_under,
+};
 pub use self::settings::{Instances, Probation};
 use crate::{account::Account, regular_file};
 
@@ -29,7 +32,8 @@ use crate::{account::Account, regular_file};
 pub struct PluginFile {
     /// The path of the plugin file.
     pub path: PathBuf,
-    /// The name of the plugin: a DNS label, unique in the host.
+    /// The name of the plugin, unique in the host: a DNS label, or for a Plugin of a namespace two, with a
+    /// dot between them.
     pub name: String,
     /// The path of the component, resolved against the folder of the plugin file.
     pub component: PathBuf,
@@ -40,7 +44,11 @@ pub struct PluginFile {
     /// The limits of the plugin.
     pub limits: Limits,
     /// Whether writes of the plugin fail with `suspended`. Notifications are delivered as usual.
-    pub suspend: bool,
+    pub suspend_writes: bool,
+    /// Whether the host does not call the plugin.
+    pub is_suspended: bool,
+    /// Whether writes of the plugin are sent as dry runs.
+    pub dry_run: bool,
     /// The most instances that a stateless plugin has: 1 to 256. More than one is refused for a plugin with
     /// state.
     pub concurrency: u32,
@@ -53,15 +61,6 @@ pub struct PluginFile {
     pub probation: Probation,
     /// The path of a component that runs as shadow, resolved against the folder of the plugin file.
     pub shadow: Option<PathBuf>,
-}
-
-/// The plugin files that were read, and the errors of the others.
-#[derive(Debug, Default)]
-pub struct Loaded {
-    /// The valid files, sorted by path.
-    pub files: Vec<PluginFile>,
-    /// The errors of the other files.
-    pub errors: Vec<Error>,
 }
 
 /// A plugin file before validation. Its comments are the reference for authors of plugin files.
@@ -87,10 +86,15 @@ struct RawFile {
     /// What the plugin may use.
     #[serde(default)]
     limits: Limits,
-    /// `true`: the plugin's writes fail with `suspended`, while it receives its notifications as usual. (The
-    /// command `oarlock suspend` is another thing: it stops the plugin's calls.)
+    /// `true`: the host does not call the plugin. Its notifications wait.
     #[serde(default)]
     suspend: bool,
+    /// `true`: the plugin's writes fail with `suspended`, while it receives its notifications as usual.
+    #[serde(default)]
+    suspend_writes: bool,
+    /// `true`: the plugin's writes are sent as dry runs, so that nothing is stored.
+    #[serde(default)]
+    dry_run: bool,
     /// The most instances of a stateless plugin, and so the most calls at once. Calls about one object or key
     /// never overlap. More than 1 for a plugin with state is refused.
     #[serde(default = "settings::default_concurrency")]
@@ -111,22 +115,6 @@ struct RawFile {
     /// relative to the file.
     shadow: Option<PathBuf>,
 }
-
-/// Facts beside the files that reading them depends on.
-#[derive(Clone, Copy, Default)]
-pub struct Circumstances<'a> {
-    /// The loaded plugins, and the file of each. A plugin keeps its name if another file uses it.
-    pub owners: Option<&'a BTreeMap<String, PathBuf>>,
-    /// Returns the account for a component without a plugin file. Without it such components are refused.
-    pub account_of: Option<AccountOf<'a>>,
-}
-
-/// Returns the account of a plugin of this name, or none.
-pub type AccountOf<'a> = &'a dyn Fn(&str) -> Option<Account>;
-
-/// Files of other tools that may lie in a folder of plugins.
-const FOREIGN: &[&str] =
-    &["Cargo.toml", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "clippy.toml"];
 
 // === impl PluginFile ===
 
@@ -161,7 +149,9 @@ impl PluginFile {
             component: path.to_owned(),
             config: serde_json::Map::new(),
             limits: Limits::default(),
-            suspend: false,
+            suspend_writes: false,
+            is_suspended: false,
+            dry_run: false,
             concurrency: settings::default_concurrency(),
             weight: settings::default_weight(),
             instances: Instances::default(),
@@ -190,10 +180,28 @@ impl PluginFile {
             Some("toml") => toml::from_str(text).map_err(|error| Error::from_toml(path, text, &error))?,
             _ => return Err(Error::Extension { path: path.to_owned() }),
         };
-        Self::validated(path, text, raw)
+        Self::validated(path, text, raw, names::dns_label)
     }
 
-    fn validated(path: &Path, text: &str, raw: RawFile) -> Result<Self, Error> {
+    /// Checks the values that have a range, apart from the limits.
+    pub(crate) fn check_settings(&self) -> Result<(), settings::OutOfRange> {
+        let Self { concurrency, weight, instances, probation, .. } = self;
+        settings::check(*concurrency, *weight, instances, probation)
+    }
+
+    /// Returns whether both run in the same way, if their components are the same. Only a suspension, which
+    /// needs no new version, may differ.
+    pub(crate) fn is_same_version(&self, other: &Self) -> bool {
+        let is_suspended = self.is_suspended;
+        *self == Self { is_suspended, ..other.clone() }
+    }
+
+    fn validated(
+        path: &Path,
+        text: &str,
+        raw: RawFile,
+        check_name: fn(&str) -> Result<(), names::Invalid>,
+    ) -> Result<Self, Error> {
         let RawFile {
             name,
             component,
@@ -201,6 +209,8 @@ impl PluginFile {
             config,
             limits,
             suspend,
+            suspend_writes,
+            dry_run,
             concurrency,
             weight,
             instances,
@@ -215,7 +225,7 @@ impl PluginFile {
             value: value.to_owned(),
             why,
         };
-        names::dns_label(&name).map_err(|why| invalid("name", &name, why))?;
+        check_name(&name).map_err(|why| invalid("name", &name, why))?;
         names::dns_label(&service_account.namespace)
             .map_err(|why| invalid("serviceAccount.namespace", &service_account.namespace, why))?;
         names::dns_subdomain(&service_account.name)
@@ -233,7 +243,9 @@ impl PluginFile {
             service_account,
             config,
             limits,
-            suspend,
+            suspend_writes,
+            is_suspended: suspend,
+            dry_run,
             concurrency,
             weight,
             instances,
@@ -243,142 +255,20 @@ impl PluginFile {
     }
 }
 
-/// Reads every plugin file in a folder. Invalid files become errors in the result.
-///
-/// A plugin file is a `.yaml`, `.yml` or `.toml` file directly in the folder, or the `plugin.*` file of a
-/// folder inside it. If two files have the same plugin name, the second by path is an error.
-pub fn load_dir(dir: &Path) -> Result<Loaded, Error> {
-    Ok(load_all(plugin_files_below(dir)?, Circumstances::default()))
-}
-
-/// Reads the plugin files at all paths. Invalid files become errors in the result.
-///
-/// A path is a plugin file, the folder of one plugin, or a folder of plugins as for [`load_dir`].
-#[must_use]
-pub fn load_paths(paths: &[PathBuf]) -> Loaded {
-    load_paths_under(paths, Circumstances::default())
-}
-
-/// As [`load_paths`], under the given circumstances.
-#[must_use]
-pub fn load_paths_under(paths: &[PathBuf], circumstances: Circumstances<'_>) -> Loaded {
-    let mut files = Vec::new();
-    let mut errors = Vec::new();
-    for path in paths {
-        if plugin_file_in(path).is_some() || !path.is_dir() || is_plugin_file(path) {
-            files.push(path.clone());
-            continue;
-        }
-        match plugin_files_below(path) {
-            Ok(below) if below.is_empty() => errors.push(Error::EmptyFolder { path: path.clone() }),
-            Ok(below) => files.extend(below),
-            Err(error) => errors.push(error),
-        }
+/// Parses a mapping in YAML or JSON, with the bounds of plugin files. The error has no part of the text.
+pub(crate) fn parse_mapping(
+    bytes: &[u8],
+) -> Result<serde_json::Map<String, serde_json::Value>, &'static str> {
+    if bytes.len() > bounded::MAX_BYTES {
+        return Err("is longer than 1 MiB");
     }
-    let mut loaded = load_all(files, circumstances);
-    errors.append(&mut loaded.errors);
-    Loaded { errors, ..loaded }
-}
-
-fn load_all(mut paths: Vec<PathBuf>, circumstances: Circumstances<'_>) -> Loaded {
-    let Circumstances { owners, account_of } = circumstances;
-    // A file may be named twice: by its own path and by its folder.
-    let mut seen = BTreeSet::new();
-    paths.retain(|path| {
-        let file = plugin_file_in(path).unwrap_or_else(|| path.clone());
-        seen.insert(file.canonicalize().unwrap_or(file))
-    });
-    let read = |path: &PathBuf| match account_of {
-        _ if !is_component(path) => PluginFile::read(path),
-        Some(account_of) => PluginFile::of_component(path, account_of),
-        None => Err(Error::BareComponent { path: path.clone() }),
-    };
-    let read_safely = |path: &PathBuf| {
-        // A panic of a parser is an error of that file only.
-        catch_unwind(AssertUnwindSafe(|| read(path))).unwrap_or_else(|_| {
-            let message = "the file cannot be parsed: the parser panicked".to_owned();
-            Err(Error::Parse { path: path.clone(), place: error::Place::default(), message })
-        })
-    };
-    let read: Vec<_> = paths.iter().map(read_safely).collect();
-    // A loaded plugin keeps its name while its file exists, even if the file is malformed.
-    let still_owns = |name: &str, owner: &Path| {
-        read.iter().any(|it| match it {
-            Ok(file) => file.path == owner && file.name == name,
-            Err(error) => error.path() == owner,
-        })
-    };
-    let owners = owners.into_iter().flatten().filter(|(name, owner)| still_owns(name, owner));
-    let mut taken: BTreeMap<String, PathBuf> =
-        owners.map(|(name, owner)| (name.clone(), owner.clone())).collect();
-    let mut loaded = Loaded::default();
-    for it in read {
-        let file = match it {
-            Ok(file) => file,
-            Err(error) => {
-                loaded.errors.push(error);
-                continue;
-            }
-        };
-        let first = taken.entry(file.name.clone()).or_insert_with(|| file.path.clone());
-        if *first == file.path {
-            loaded.files.push(file);
-        } else {
-            let first = first.clone();
-            loaded.errors.push(Error::Duplicate { path: file.path, name: file.name, first });
-        }
+    let text = std::str::from_utf8(bytes).map_err(|_| "is not text in UTF-8")?;
+    if bounded::too_deep(text).is_some() {
+        return Err("is nested too deeply");
     }
-    loaded
-}
-
-/// Returns whether a path has the extension of a plugin file, and is neither hidden nor a file of another
-/// tool.
-#[must_use]
-pub fn is_plugin_file(path: &Path) -> bool {
-    // The name may contain bytes that are not UTF-8.
-    let Some(name) = path.file_name() else { return false };
-    let known = matches!(path.extension().and_then(|it| it.to_str()), Some("yaml" | "yml" | "toml"));
-    known && !is_hidden(path) && !FOREIGN.iter().any(|foreign| name == *foreign)
-}
-
-/// Returns whether a path has the extension of a component, and is not a folder.
-#[must_use]
-pub fn is_component(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "wasm") && !path.is_dir()
-}
-
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
-}
-
-fn plugin_files_below(dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let read = |source: std::io::Error| Error::Read { path: dir.to_owned(), source: source.into() };
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(dir).map_err(read)? {
-        let path = entry.map_err(read)?.path();
-        if let Some(inner) = plugin_file_in(&path).filter(|_| !is_hidden(&path)) {
-            paths.push(inner);
-        } else if is_plugin_file(&path) {
-            // This includes a folder with such a name, so that it is an error and not ignored.
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-/// Returns whether a folder is that of one plugin: whether the plugin's file is in it.
-#[must_use]
-pub fn is_of_one_plugin(folder: &Path) -> bool {
-    plugin_file_in(folder).is_some()
-}
-
-fn plugin_file_in(folder: &Path) -> Option<PathBuf> {
-    ["plugin.yaml", "plugin.yml", "plugin.toml"]
-        .iter()
-        .map(|name| folder.join(name))
-        // This includes a FIFO or a dangling link, so that reading it is an error.
-        .find(|path| path.symlink_metadata().is_ok() && !path.is_dir())
+    let parse = || bounded::mapping(serde_norway::Deserializer::from_str(text));
+    // A panic of a parser is an error of that text only.
+    catch_unwind(parse).ok().and_then(Result::ok).ok_or("is not a mapping in YAML or JSON")
 }
 
 #[cfg(test)]

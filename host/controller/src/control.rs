@@ -1,9 +1,9 @@
 //! The operations of `oarlock plugins`, `top`, `logs`, `suspend` and their like against a running host: JSON
 //! over HTTP, under `/v1`.
 //!
-//! All of them are served on a [unix socket](socket) that only the host's user can open. The admin address,
-//! which checks no credentials, serves those that read, except the lines of plugins' logs, which may quote
-//! secrets.
+//! All of them are served on a [unix socket](socket) that only the host's user can open. The admin address
+//! serves those that read, except the lines of plugins' logs, which may quote secrets. Over HTTPS it also
+//! serves operations about Plugin objects, to users whom Kubernetes allows them (`crate::admin`).
 
 mod refusal;
 mod routes;
@@ -18,10 +18,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::refusal::Refusal;
-pub(crate) use self::routes::{all, reading};
-pub(crate) use self::socket::serve_until;
+pub(crate) use self::routes::{
+    LinesQuery, RedeliverRequest, all, lines, reading, redeliver, release, roll_back,
+};
+pub(crate) use self::socket::LAST_ANSWERS;
 pub use self::socket::{ControlSocket, Error, bind, folder};
 use crate::dispatch::{Commands, Parked, Redeliver};
+use crate::leadership::{Leadership, LeadershipView, State};
 use crate::metrics::{Metrics, PluginUsage};
 use crate::reload::{Rollback, RolledBack};
 use crate::report::{Reporter, Timestamp};
@@ -41,6 +44,7 @@ pub(crate) struct Control {
     pub(crate) reporter: Reporter,
     pub(crate) rollback: Rollback,
     pub(crate) host: Arc<HostFacts>,
+    pub(crate) leadership: Leadership,
     /// Cancelled when the host ends, which ends streams.
     pub(crate) token: CancellationToken,
 }
@@ -64,22 +68,26 @@ struct HostView {
     server: String,
     started: Timestamp,
     plugins: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leadership: Option<LeadershipView>,
 }
 
 /// All plugins.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct PluginsView {
+pub(crate) struct PluginsView {
     /// When the page was made, in microseconds of a clock that only runs forward: for rates.
     sampled_us: u64,
     plugins: Vec<PluginView>,
     refused_files: Vec<RefusedFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leadership: Option<LeadershipView>,
 }
 
 /// One plugin: its status, and what it has used.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct PluginView {
+pub(crate) struct PluginView {
     #[serde(flatten)]
     status: PluginStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +97,7 @@ struct PluginView {
 /// What is parked.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct ParkedView {
+pub(crate) struct ParkedView {
     parked: Vec<ParkedOf>,
     /// How many objects and keys are parked. The list may be shorter.
     total: u64,
@@ -98,7 +106,7 @@ struct ParkedView {
 }
 
 #[derive(Debug, Serialize)]
-struct ParkedOf {
+pub(crate) struct ParkedOf {
     plugin: Arc<str>,
     #[serde(flatten)]
     parked: Parked,
@@ -122,6 +130,7 @@ impl Control {
             server: self.host.server.clone(),
             started: self.host.started,
             plugins: self.statuses.names().len(),
+            leadership: self.leadership.view(),
         }
     }
 
@@ -130,7 +139,15 @@ impl Control {
             sampled_us: u64::try_from(self.host.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             plugins: self.statuses.snapshot().into_iter().map(|status| self.view(status)).collect(),
             refused_files: self.statuses.refused_files(),
+            leadership: self.leadership.view(),
         }
+    }
+
+    /// Returns the plugins with these names, and nothing about others.
+    pub(crate) fn plugins_where(&self, is_shown: impl Fn(&str) -> bool) -> PluginsView {
+        let mut view = self.plugins();
+        view.plugins.retain(|plugin| is_shown(&plugin.status.name));
+        PluginsView { refused_files: Vec::new(), ..view }
     }
 
     fn plugin(&self, name: &str) -> Result<PluginView, Refusal> {
@@ -148,8 +165,12 @@ impl Control {
         if let Some(name) = plugin {
             self.commands(name)?;
         }
-        let statuses = self.statuses.snapshot();
-        let statuses = statuses.into_iter().filter(|status| plugin.is_none_or(|name| *status.name == *name));
+        Ok(self.parked_where(|name| plugin.is_none_or(|plugin| plugin == name)).await)
+    }
+
+    /// Lists what is parked of the plugins with these names.
+    pub(crate) async fn parked_where(&self, is_shown: impl Fn(&str) -> bool) -> ParkedView {
+        let statuses = self.statuses.snapshot().into_iter().filter(|status| is_shown(&status.name));
         let asked = statuses.filter(|status| status.n_parked() > 0).map(|status| async move {
             let commands = self.commands(&status.name).ok()?;
             let parked = tokio::time::timeout(LIST_LIMIT, commands.parked()).await;
@@ -166,21 +187,24 @@ impl Control {
                 None => view.unanswered.push(status.name.clone()),
             }
         }
-        Ok(view)
+        view
     }
 
     async fn suspend(&self, plugin: &str) -> Result<(), Refusal> {
+        self.check_leads()?;
         let commands = self.commands(plugin)?;
         answered(plugin, commands.suspend()).await
     }
 
     async fn resume(&self, plugin: &str) -> Result<(), Refusal> {
+        self.check_leads()?;
         let commands = self.commands(plugin)?;
         answered(plugin, commands.resume()).await
     }
 
     /// Makes the host try parked objects or keys again. Returns how many.
     async fn redeliver(&self, plugin: &str, what: Redeliver) -> Result<u64, Refusal> {
+        self.check_leads()?;
         let commands = self.commands(plugin)?;
         let answer = answered(plugin, commands.redeliver(what.clone())).await?;
         answer.map_err(|error| Refusal::redeliver(plugin, &what, error))
@@ -188,6 +212,7 @@ impl Control {
 
     /// Goes back to the version that served before.
     async fn roll_back(&self, plugin: &str) -> Result<RolledBack, Refusal> {
+        self.check_leads()?;
         self.commands(plugin)?;
         let answer = answered(plugin, self.rollback.rollback(plugin)).await?;
         answer.map_err(|error| Refusal::roll_back(plugin, &error))
@@ -195,9 +220,25 @@ impl Control {
 
     /// Lets the host try versions again that were rolled back. Returns how many.
     async fn release(&self, plugin: &str) -> Result<usize, Refusal> {
+        self.check_leads()?;
         self.commands(plugin)?;
         let answer = answered(plugin, self.rollback.release(plugin)).await?;
         answer.map_err(|error| Refusal::roll_back(plugin, &error))
+    }
+
+    /// Refuses operations that only the leader carries out.
+    pub(crate) fn check_leads(&self) -> Result<(), Refusal> {
+        match self.leadership.view() {
+            Some(LeadershipView { state, leader }) if state != State::Leading => {
+                Err(Refusal::standby(&leader))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether the host has loaded a plugin with this name.
+    pub(crate) fn knows(&self, plugin: &str) -> bool {
+        self.statuses.handle(plugin).is_some()
     }
 
     fn commands(&self, plugin: &str) -> Result<Commands, Refusal> {

@@ -50,6 +50,7 @@ mod read_sets;
 mod retry;
 mod settle;
 mod slice;
+mod trace;
 mod waking;
 
 use std::future::poll_fn;
@@ -57,7 +58,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -82,12 +82,15 @@ pub(crate) use self::read_sets::{Read, ReadSets, Run, WakingLister};
 pub use self::retry::{RestartPolicy, RetryPolicy};
 pub(crate) use self::slice::BusyLimit;
 use self::slice::Slice;
+use crate::drain::Drain;
 use crate::kube_access::OwnWrites;
+use crate::leadership::Leadership;
 use crate::metrics::{Metrics, PluginMetrics};
 use crate::report::{HostEvent, Mode};
 use crate::schedule::{self, ActiveSchedules, SchedulePlan, WallClock};
 use crate::status::{Phase, PluginStatusHandle};
 use crate::tasks::{Criticality, Tasks};
+use crate::traces::Traces;
 
 /// The parts that all dispatchers of the host share.
 #[derive(Clone)]
@@ -99,6 +102,9 @@ pub(crate) struct DispatcherShared {
     pub(crate) wall_clock: WallClock,
     pub(crate) tasks: Tasks,
     pub(crate) busy_limit: BusyLimit,
+    pub(crate) leadership: Leadership,
+    pub(crate) drain: Drain,
+    pub(crate) traces: Traces,
 }
 
 /// Calls one plugin.
@@ -116,12 +122,17 @@ pub(crate) struct Dispatcher {
     schedules: Option<ActiveSchedules>,
     /// A user has stopped the calls.
     is_suspended: bool,
+    /// The plugin's definition stops the calls.
+    is_declared_suspended: bool,
+    /// The host leads, so that its plugins may be called.
+    leads: bool,
     n_turns: u32,
 }
 
 /// What the dispatcher does next.
 enum Next {
     Stop,
+    Lead,
     Switch(Switch),
     Command(Box<Command>),
     Ended(Ended),
@@ -130,9 +141,6 @@ enum Next {
 
 /// Whether a call was in crash back-off.
 struct IsDeferred(bool);
-
-/// How long calls may continue after the host has asked the plugin to stop.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// A busy dispatcher looks once in so many turns for a switch, a command and its end.
 const CONTROL_INTERVAL: u32 = 8;
@@ -163,6 +171,7 @@ impl Dispatcher {
         let active_view = Arc::new(ActiveView::default());
         let metrics = shared.metrics.plugin(&plugin);
         let own_writes = OwnWrites::default();
+        let leads = shared.leadership.leads();
         let handle = DispatcherHandle {
             switches: sender,
             active: active_view.clone(),
@@ -181,27 +190,35 @@ impl Dispatcher {
             own_writes,
             schedules: None,
             is_suspended: false,
+            is_declared_suspended: false,
+            leads,
             n_turns: 0,
         };
         (dispatcher, handle)
     }
 
-    /// Calls the plugin until the token is cancelled. Calls that are in progress then may end within
-    /// [`GRACE`].
+    /// Calls the plugin until the token is cancelled. Calls that are in progress then may end within the time
+    /// of the [`Drain`]. On standby it calls nothing.
     pub(crate) async fn run(mut self, token: CancellationToken) {
+        let drain = self.shared.drain.clone();
+        let _running = drain.begin();
         let mut cancelled = pin!(token.cancelled());
+        let leadership = self.shared.leadership.clone();
+        let mut led = pin!(leadership.led());
         let mut active: Option<ActiveGeneration> = None;
         let mut draining: Vec<DrainingGeneration> = Vec::new();
         let mut calls = Calls::new(self.shared.tasks.clone());
         let mut slice = Slice::new(self.shared.busy_limit.clone());
         loop {
             let next = poll_fn(|cx| {
-                let polled = self.poll_next(cx, cancelled.as_mut(), active.as_mut(), &mut calls);
+                let polled =
+                    self.poll_next(cx, cancelled.as_mut(), led.as_mut(), active.as_mut(), &mut calls);
                 slice.turned(polled.is_pending());
                 polled
             });
             match next.await {
                 Next::Stop => break,
+                Next::Lead => self.lead(active.as_mut()),
                 Next::Ended(ended) => {
                     slice.reached(ended.at);
                     self.ended(active.as_mut(), &mut draining, &mut calls, ended);
@@ -237,8 +254,26 @@ impl Dispatcher {
                 self.ended(active.as_mut(), &mut draining, &mut calls, ended);
             }
         };
+        // A host that has lost the Lease waits for nothing: another one may call the plugin already.
+        let limit = if leadership.has_ended() { Duration::ZERO } else { drain.timeout() };
         // The calls that have not ended by then are dropped, and their instances with them.
-        let _ = tokio::time::timeout(GRACE, ending).await;
+        if tokio::time::timeout(limit, ending).await.is_err() {
+            drain.dropped(calls.len());
+            if let Some(active) = &active {
+                let calls = calls.len() as u64;
+                active.reporter.report(HostEvent::CallsDropped { calls, after_ms: milliseconds(limit) });
+            }
+        }
+    }
+
+    /// Begins to call the plugin, after the host was on standby.
+    fn lead(&mut self, active: Option<&mut ActiveGeneration>) {
+        self.leads = true;
+        let mut active = active;
+        if let Some(active) = &mut active {
+            active.open(&self.status);
+        }
+        self.show_phase(active.as_deref());
     }
 
     /// Polls for what comes next: the end of a call, a step of the active generation, or, at intervals and
@@ -247,15 +282,16 @@ impl Dispatcher {
         &mut self,
         cx: &mut Context<'_>,
         cancelled: Pin<&mut impl Future<Output = ()>>,
+        led: Pin<&mut impl Future<Output = ()>>,
         active: Option<&mut ActiveGeneration>,
         calls: &mut Calls,
     ) -> Poll<Next> {
         self.n_turns = self.n_turns.wrapping_add(1);
         let is_at_interval = self.n_turns.is_multiple_of(CONTROL_INTERVAL);
-        let mut cancelled = Some(cancelled);
+        let mut control = Some((cancelled, led));
         if is_at_interval
-            && let Some(cancelled) = cancelled.take()
-            && let Poll::Ready(next) = self.poll_control(cx, cancelled)
+            && let Some((cancelled, led)) = control.take()
+            && let Poll::Ready(next) = self.poll_control(cx, cancelled, led)
         {
             return Poll::Ready(next);
         }
@@ -263,12 +299,12 @@ impl Dispatcher {
             return Poll::Ready(Next::Ended(ended));
         }
         if let Some(active) = active
-            && let Poll::Ready(step) = active.poll_step(cx, self.is_suspended)
+            && let Poll::Ready(step) = active.poll_step(cx, self.may_call())
         {
             return Poll::Ready(Next::Step(step));
         }
-        match cancelled {
-            Some(cancelled) => self.poll_control(cx, cancelled),
+        match control {
+            Some((cancelled, led)) => self.poll_control(cx, cancelled, led),
             // It was polled above.
             None => Poll::Pending,
         }
@@ -278,9 +314,13 @@ impl Dispatcher {
         &mut self,
         cx: &mut Context<'_>,
         cancelled: Pin<&mut impl Future<Output = ()>>,
+        led: Pin<&mut impl Future<Output = ()>>,
     ) -> Poll<Next> {
         if cancelled.poll(cx).is_ready() {
             return Poll::Ready(Next::Stop);
+        }
+        if !self.leads && led.poll(cx).is_ready() {
+            return Poll::Ready(Next::Lead);
         }
         if let Poll::Ready(Some(switch)) = self.switches.poll_recv(cx) {
             return Poll::Ready(Next::Switch(switch));
@@ -289,6 +329,11 @@ impl Dispatcher {
             return Poll::Ready(Next::Command(command));
         }
         Poll::Pending
+    }
+
+    /// Returns whether the plugin may be called: the host leads, and no user has suspended the plugin.
+    fn may_call(&self) -> bool {
+        self.leads && !self.is_suspended && !self.is_declared_suspended && self.shared.leadership.leads()
     }
 
     /// Takes a step. `recent` is the time if it was read just now.
@@ -359,11 +404,12 @@ impl Dispatcher {
         if active.exported.reconciler {
             self.queue.call_begins(due.is_replay());
         }
+        let trace = self.trace_call(active, &due);
         let call = self.prepare_call(active, due, began);
         if let PreparedCall::Synced { subscription, .. } = call {
             active.subscriptions[subscription].begin_synced();
         }
-        let job = active.job(taken, Some(Work { id, call, began }));
+        let job = active.job(taken, Some(Work { id, call, began, trace }));
         calls.begin(job, !active.lanes.are_several());
     }
 
@@ -386,13 +432,14 @@ impl Dispatcher {
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
         let view = generation.view();
         let inherited = generation.inherited();
-        self.take_schedules(generation.schedules.clone(), old.is_some());
+        // A generation that was active on standby alone has not begun to serve.
+        self.take_schedules(generation.schedules.clone(), old.is_some() && self.leads);
         let held = calls.switch();
         if let Some(old) = &mut old {
             held.iter().for_each(|due| old.give_back(due, &self.queue));
         }
         let waited = old.as_ref().is_some_and(|old| old.waits_for_drain);
-        let (mut active, mode, drained) = ActiveGeneration::replace(old, generation, &self.queue);
+        let (mut active, mode, drained) = ActiveGeneration::replace(old, generation, &self.queue, self.leads);
         draining.extend(drained);
         // A plugin with state has one instance that is called, whichever of the two versions has the state.
         active.waits_for_drain = !draining.is_empty() && (waited || mode == Mode::Replay);
@@ -424,7 +471,14 @@ impl Dispatcher {
             let (runner, sender) =
                 schedule::Runner::new(plugin, queue, self.shared.wall_clock.clone(), has_started);
             let name = format!("schedules of {}", self.plugin);
-            self.shared.tasks.spawn(name, Criticality::Finite, |token| runner.run(token));
+            let leadership = self.shared.leadership.clone();
+            self.shared.tasks.spawn(name, Criticality::Finite, |token| async move {
+                tokio::select! {
+                    biased;
+                    () = token.cancelled() => {}
+                    () = leadership.led() => runner.run(token.clone()).await,
+                }
+            });
             sender
         });
         running.send_replace(schedules);
@@ -432,8 +486,9 @@ impl Dispatcher {
 
     fn show_phase(&self, active: Option<&ActiveGeneration>) {
         let phase = match active {
-            _ if self.is_suspended => Phase::Suspended,
+            _ if self.is_suspended || self.is_declared_suspended => Phase::Suspended,
             None => Phase::Loading,
+            Some(_) if !self.leads => Phase::Standby,
             Some(active) if active.lanes.serve() => Phase::Serving,
             Some(_) => Phase::Restarting,
         };

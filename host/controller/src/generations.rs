@@ -47,6 +47,9 @@ pub(crate) struct GenerationView {
     pub(crate) since: Timestamp,
     /// Whether the host watches its losses, and may switch back.
     pub(crate) on_probation: bool,
+    /// Whether it passed its probation.
+    #[serde(skip)]
+    pub(crate) passed_probation: bool,
     /// Instances that it lost.
     pub(crate) instances_lost: u64,
 }
@@ -134,9 +137,17 @@ impl Generations {
         self.enter(number, GenerationState::Quarantined, reason);
     }
 
-    /// Shows whether a generation is on probation.
-    pub(crate) fn set_on_probation(&self, number: u64, on_probation: bool) {
-        self.change(number, |record| record.view.on_probation = on_probation);
+    /// Shows that the probation of a generation has begun.
+    pub(crate) fn began_probation(&self, number: u64) {
+        self.change(number, |record| record.view.on_probation = true);
+    }
+
+    /// Shows that a generation has passed its probation, or needs none.
+    pub(crate) fn passed_probation(&self, number: u64) {
+        self.change(number, |record| {
+            record.view.on_probation = false;
+            record.view.passed_probation = true;
+        });
     }
 
     /// Returns the newest generations, the newest last.
@@ -244,6 +255,7 @@ impl Record {
             reason,
             since: Timestamp::now(),
             on_probation: false,
+            passed_probation: false,
             instances_lost: 0,
         };
         Self { view, has_served: false }

@@ -3,8 +3,9 @@
 //! The host is not ready until it has read its plugin files once, while a watch that it needs itself (the
 //! namespaces, for the gate) is dead, or while all watches fail because the API server is unreachable. A
 //! resource that is absent, or that a plugin's account may not see, does not count: `/plugins` and the
-//! metrics show it. A host that stands by for a leader is ready although it has read no plugin files. A
-//! leader that did not notice that its Lease expired is not live.
+//! metrics show it. A host in an election is ready when it has also loaded its plugins once, or knows what
+//! they wait for: only then can it take over at once. A leader that did not notice that its Lease expired is
+//! not live.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,6 +14,7 @@ use std::time::Duration;
 use oarlock_leader_election::HealthCheck;
 
 use crate::informers::{InformerView, Informers};
+use crate::status::{Phase, PluginStatus, StatusRegistry};
 
 /// A watch that has failed for this long is dead. Shorter failures are normal in a network.
 pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(30);
@@ -22,7 +24,15 @@ pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(30);
 pub(crate) struct Health {
     has_read_plugin_files: Arc<AtomicBool>,
     informers: Informers,
-    election: Arc<OnceLock<HealthCheck>>,
+    election: Arc<OnceLock<Candidacy>>,
+}
+
+/// What counts for a host in an election.
+struct Candidacy {
+    check: HealthCheck,
+    statuses: StatusRegistry,
+    /// It has loaded its plugins once.
+    has_loaded: AtomicBool,
 }
 
 /// One check of liveness or readiness.
@@ -48,17 +58,16 @@ impl Health {
         self.has_read_plugin_files.store(true, Ordering::Release);
     }
 
-    /// Notes that the host runs plugins only after it won this election, and counts as ready before.
-    pub(crate) fn stands_by(&self, election: HealthCheck) {
-        let _ = self.election.set(election);
-        self.plugin_files_read();
+    /// Notes that the host takes part in this election.
+    pub(crate) fn takes_part(&self, check: HealthCheck, statuses: StatusRegistry) {
+        let _ = self.election.set(Candidacy { check, statuses, has_loaded: AtomicBool::new(false) });
     }
 
     /// Returns the checks of liveness. If one fails, the host should be restarted.
     #[must_use]
     pub(crate) fn live(&self) -> Vec<Check> {
         let election = self.election.get().map(|election| {
-            Check::new("leader-election", election.check().err().map(|error| error.to_string()))
+            Check::new("leader-election", election.check.check().err().map(|error| error.to_string()))
         });
         [Check::new("ping", None)].into_iter().chain(election).collect()
     }
@@ -66,7 +75,25 @@ impl Health {
     /// Returns the checks of readiness. The host is ready if all pass.
     #[must_use]
     pub(crate) fn ready(&self) -> Vec<Check> {
-        checks(self.has_read_plugin_files.load(Ordering::Acquire), &self.informers.views())
+        let has_read = self.has_read_plugin_files.load(Ordering::Acquire);
+        let loads = self.election.get().filter(|_| has_read).map(Candidacy::loads);
+        checks(has_read, &self.informers.views()).into_iter().chain(loads).collect()
+    }
+}
+
+// === impl Candidacy ===
+
+impl Candidacy {
+    /// Checks that no plugin is being loaded for the first time since the host was started.
+    fn loads(&self) -> Check {
+        let is_loading = |it: &PluginStatus| it.phase == Phase::Loading && it.waits_for.is_empty();
+        let mut failures = Vec::new();
+        if !self.has_loaded.load(Ordering::Acquire) {
+            let loading = self.statuses.snapshot().into_iter().filter(is_loading);
+            failures.extend(loading.map(|it| format!("plugin {} is being loaded", it.name)));
+            self.has_loaded.store(failures.is_empty(), Ordering::Release);
+        }
+        Check::new("plugins-loaded", failures)
     }
 }
 

@@ -42,7 +42,10 @@ pub(crate) use self::{
     rate::Rate,
     waking::Waking,
 };
-use crate::{access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, metrics::Writes};
+use crate::{
+    access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, leadership::Leadership,
+    metrics::Writes,
+};
 
 /// The parts of a plugin's access.
 pub(crate) struct Parts {
@@ -70,12 +73,16 @@ pub(crate) struct Parts {
     pub(crate) host_bytes: HostBytes,
     /// The counters of its writes.
     pub(crate) writes: Writes,
+    /// Decides whether this host may write.
+    pub(crate) leadership: Leadership,
     /// Its own writes, of which subscriptions may skip the notifications.
     pub(crate) own_writes: OwnWrites,
     /// Starts the task that records its Events.
     pub(crate) record: StartRecording,
     /// Whether writes fail with `suspended`.
-    pub(crate) suspended: bool,
+    pub(crate) suspends_writes: bool,
+    /// Whether writes are sent as dry runs.
+    pub(crate) dry_run: bool,
 }
 
 /// The reads, writes and queue of one generation of a plugin.
@@ -85,7 +92,7 @@ pub(crate) struct PluginAccess {
     emitter: Emitter,
     queue: PluginQueue,
     own_writes: OwnWrites,
-    suspended: bool,
+    suspends_writes: bool,
 }
 
 // === impl PluginAccess ===
@@ -110,16 +117,19 @@ impl PluginAccess {
             rate,
             host_bytes,
             writes,
+            leadership,
             own_writes,
             record,
-            suspended,
+            suspends_writes,
+            dry_run,
         } = parts;
         let account = identity.account().clone();
-        let requester = Requester::new(client, discovery, Arc::clone(&plugin), identity, rate, writes);
-        let requester = Arc::new(requester.charged_to(host_bytes));
+        let requester =
+            Requester::new(client, discovery, Arc::clone(&plugin), identity, rate, writes, leadership);
+        let requester = Arc::new(requester.charged_to(host_bytes).dry_run(dry_run));
         let emitter = Emitter::new(Arc::clone(&requester), record);
         let cache = Cache::new(&format!("{plugin}#{generation}"), account, gate, readers, indices)?;
-        Ok(Self { cache, requester, emitter, queue, own_writes, suspended })
+        Ok(Self { cache, requester, emitter, queue, own_writes, suspends_writes })
     }
 
     /// Builds the declared indices of caches that exist already. Otherwise the first read through an index
@@ -149,7 +159,7 @@ impl PluginAccess {
     }
 
     fn may_write(&self) -> Result<(), Error> {
-        if self.suspended {
+        if self.suspends_writes {
             let plugin = &self.requester.plugin;
             return Err(Error::Suspended(format!("the operator suspended the writes of plugin {plugin}")));
         }

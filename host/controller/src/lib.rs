@@ -21,9 +21,11 @@
 //! A host without plugins, over the embedded API server:
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use oarlock_controller::informers::{Limits, Prunings};
 //! use oarlock_controller::report::{self, HostEvent};
-//! use oarlock_controller::runtime::{Config, RestartPolicy, RetryPolicy, Runtime, WallClock};
+//! use oarlock_controller::runtime::{ClientMetrics, Config, RestartPolicy, RetryPolicy, Runtime, WallClock};
 //! use oarlock_dev_cluster::DevCluster;
 //! use oarlock_informer::list_watch::transport;
 //! use oarlock_informer::reflector::ConsistencyCheck;
@@ -39,8 +41,10 @@
 //! let (reporter, mut reports) = report::channel(report::Config::default());
 //! let runtime = Runtime::new(Config {
 //!     client: transport::client(kubeconfig)?,
+//!     client_metrics: ClientMetrics::default(),
 //!     server: cluster.url(),
 //!     sources: Vec::new(),
+//!     plugin_resources: None,
 //!     admin: None,
 //!     control: None,
 //!     reporter,
@@ -52,7 +56,9 @@
 //!     limits: Limits::default(),
 //!     prunings: Prunings::default(),
 //!     election: None,
+//!     drain_timeout: Duration::from_secs(20),
 //!     record: None,
+//!     traces: None,
 //!     interception: None,
 //!     wall_clock: WallClock::system(),
 //!     fault_swallow: None,
@@ -84,11 +90,13 @@ pub mod recordings;
 pub mod report;
 pub mod runtime;
 pub mod tasks;
+pub mod traces;
 
 // Plugins: their files, their declarations, their rights.
 pub mod account;
 pub mod config;
 pub mod plan;
+pub mod plugin_resource;
 pub mod rbac;
 pub mod regular_file;
 
@@ -98,7 +106,9 @@ pub mod informers;
 
 // From files to plugins that are called.
 mod dispatch;
+mod drain;
 mod generations;
+mod leadership;
 mod reload;
 mod schedule;
 mod shadow;

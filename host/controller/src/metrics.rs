@@ -1,15 +1,20 @@
 //! The metrics of the host. Counters and histograms that the host updates are here; [`scrape`] has the series
 //! that are computed at each scrape.
 //!
-//! Series about a plugin have the label `plugin`, those about an informer the label `resource`; they are
-//! removed with the plugin or the informer. Names follow the rules of Prometheus (base units, one unit per
-//! family, `_total`), which `metrics/tests/lint.rs` checks on the real page.
+//! Series about a plugin have the label `plugin` (those with a name of controller-runtime: `controller`),
+//! those about an informer the label `resource`; they are removed with the plugin or the informer. Names
+//! follow the rules of Prometheus (base units, one unit per family, `_total`), which `metrics/tests/lint.rs`
+//! checks on the real page. [`catalog`] has the names, types, labels and meanings.
 
+mod catalog;
+mod client;
+mod description;
 mod exposition;
 mod guests;
 mod histogram;
 mod plugin;
 mod process;
+mod reconciles;
 mod scrape;
 mod writes;
 
@@ -31,11 +36,15 @@ use prometheus_client::registry::Registry;
 use crate::informers::Informers;
 use crate::report::Reporter;
 use crate::status::StatusRegistry;
+use crate::traces::Traces;
 
+pub use self::catalog::ALL;
+pub use self::client::ClientMetrics;
+pub use self::description::{Description, Kind};
 pub(crate) use self::exposition::Exposition;
 pub(crate) use self::histogram::HistogramView;
 pub(crate) use self::plugin::{PluginMetrics, PluginUsage};
-pub(crate) use self::writes::Writes;
+pub(crate) use self::writes::{Writes, write_verb};
 
 /// The host's metrics. Cheap to clone.
 #[derive(Clone)]
@@ -49,6 +58,7 @@ struct MetricsShared {
     calls: Calls,
     guests: Guests,
     leads: Family<LeaseLabels, Gauge>,
+    slow_paths: Family<LeaseLabels, Counter>,
 }
 
 /// The series about plugins that change rarely.
@@ -79,23 +89,30 @@ struct LeaseLabels {
 impl Metrics {
     /// Makes the registry. A scrape reads the status registry, the informers and the reporter.
     #[must_use]
-    pub(crate) fn new(statuses: StatusRegistry, informers: Informers, reporter: Reporter) -> Self {
+    pub(crate) fn new(
+        statuses: StatusRegistry,
+        informers: Informers,
+        reporter: Reporter,
+        requests: ClientMetrics,
+        traces: Traces,
+    ) -> Self {
         let mut registry = Registry::default();
         let plugins = Plugins::new();
         plugins.register(&mut registry);
-        let leads = Family::default();
-        // The name is that of client-go, behind the prefix.
-        let help = "1 while this host holds the Lease, otherwise 0";
-        registry.register("oarlock_leader_election_master_status", help, leads.clone());
+        let (leads, slow_paths) = (Family::default(), Family::default());
+        catalog::LEADER.register(&mut registry, Family::clone(&leads));
+        catalog::SLOW_PATH.register(&mut registry, Family::clone(&slow_paths));
         let (calls, guests) = (Calls::default(), Guests::default());
         registry.register_collector(Box::new(scrape::Scrape {
             statuses,
             informers,
             reporter,
+            requests,
+            traces,
             calls: calls.clone(),
             guests: guests.clone(),
         }));
-        Self { shared: Arc::new(MetricsShared { registry, plugins, calls, guests, leads }) }
+        Self { shared: Arc::new(MetricsShared { registry, plugins, calls, guests, leads, slow_paths }) }
     }
 
     /// Returns the counters of a plugin's calls.
@@ -113,6 +130,8 @@ impl Metrics {
     pub(crate) fn compiled(&self, plugin: &Arc<str>, took: Duration) {
         let labels = PluginLabels { plugin: plugin.clone() };
         self.shared.plugins.compile_duration.get_or_create(&labels).observe(took.as_secs_f64());
+        // The first panic is an increase only if there was a 0 before.
+        let _ = self.shared.plugins.panics.get_or_create(&labels);
     }
 
     /// Adds the CPU time of a guest's `describe`.
@@ -129,6 +148,11 @@ impl Metrics {
     /// Sets whether this host holds the Lease of this name.
     pub(crate) fn leads(&self, lease: &str, does_lead: bool) {
         self.shared.leads.get_or_create(&LeaseLabels { name: lease.to_owned() }).set(i64::from(does_lead));
+    }
+
+    /// Counts one renewal of the Lease of this name that had to read it first.
+    pub(crate) fn slow_path(&self, lease: &str) {
+        self.shared.slow_paths.get_or_create(&LeaseLabels { name: lease.to_owned() }).inc();
     }
 
     /// Returns the series that the guests of a plugin define.
@@ -176,12 +200,9 @@ impl Plugins {
 
     fn register(&self, registry: &mut Registry) {
         let Self { compile_duration, panics, described } = self;
-        let help = "Time to compile the plugin's component, or to find its compiled code";
-        registry.register("oarlock_plugin_compile_duration_seconds", help, compile_duration.clone());
-        let help = "Panics of the host in tasks that serve the plugin. Each is a bug of the host";
-        registry.register("oarlock_plugin_host_panics", help, panics.clone());
-        let help = "CPU time of the plugin's function describe";
-        registry.register("oarlock_plugin_describe_seconds", help, described.clone());
+        catalog::PLUGIN_COMPILE.register(registry, compile_duration.clone());
+        catalog::PLUGIN_PANICS.register(registry, panics.clone());
+        catalog::PLUGIN_DESCRIBE.register(registry, described.clone());
     }
 }
 

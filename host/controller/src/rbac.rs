@@ -6,6 +6,7 @@
 //! operator reviews and applies it.
 
 mod apply;
+mod opt_in;
 mod risks;
 mod rules;
 
@@ -24,8 +25,9 @@ use k8s_openapi::{
 use oarlock_plugin::contract::{Description, Namespaces};
 
 pub use self::apply::ApplyError;
+pub use self::opt_in::{CONSTRAINED_IMPERSONATOR, IMPERSONATOR, Impersonation, opt_in};
 use self::rules::{Place, Rules};
-use crate::{account::Account, report::OneLine};
+use crate::{account::Account, plugin_resource, report::OneLine};
 
 /// The name of the host's own roles and bindings.
 const HOST_ROLE: &str = "oarlock-host";
@@ -147,6 +149,25 @@ fn wider_than_named(plugins: &[Needs]) -> Vec<String> {
             ))
         })
         .collect()
+}
+
+/// Returns the rights that the host's own account needs to run Plugin objects of every namespace, whether the
+/// namespace has opted in or not: to act as any ServiceAccount. For `oarlock dev`.
+#[must_use]
+pub fn for_plugin_objects(host: &Account) -> Manifest {
+    let mut rules = Rules::default();
+    let group = plugin_resource::GROUP;
+    for resource in ["plugins", "clusterplugins"] {
+        rules.allow(Place::Everywhere, group, resource, &["list", "watch"]);
+        rules.allow(Place::Everywhere, group, &format!("{resource}/status"), &["patch"]);
+    }
+    rules.allow(Place::Everywhere, "", "events", &["create", "patch"]);
+    rules.allow(Place::Everywhere, "", "serviceaccounts", &["get", "impersonate"]);
+    let review = "selfsubjectaccessreviews";
+    rules.allow(Place::Everywhere, "authorization.k8s.io", review, &["create"]);
+    let items = roles("oarlock-plugin-objects", host, rules);
+    let comment = "The host as the one that runs Plugin objects, of every namespace.".to_owned();
+    Manifest { sections: vec![Section { comment, warnings: Vec::new(), items }] }
 }
 
 /// Returns the rights that the host's own account needs for a leader election: to hold a Lease and record

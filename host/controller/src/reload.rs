@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use oarlock_plugin::{Engine, Interception};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +43,7 @@ use crate::dispatch::DispatcherShared;
 use crate::health::Health;
 use crate::informers::{Informers, Prunings};
 use crate::metrics::Metrics;
+use crate::plugin_resource::{Definitions, Snapshot, is_of_object};
 use crate::provision::Provision;
 use crate::recordings::RecordConfig;
 use crate::regular_file::Stamp;
@@ -54,6 +55,9 @@ use crate::tasks::{Task, Tasks};
 
 /// How long after a panic in a plugin's task the host loads the plugin again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
+
+/// How long the host collects changes of Plugin objects before it applies them.
+const COLLECT: Duration = Duration::from_millis(50);
 
 /// Where the operating system notifies of changes, the host looks at the files at one of so many polls.
 const POLLS_PER_LOOK: u32 = 5;
@@ -84,6 +88,8 @@ pub(crate) struct Reload {
     host: Arc<Host>,
     health: Health,
     sources: Vec<PathBuf>,
+    /// The plugins that Plugin objects define.
+    definitions: watch::Receiver<Snapshot>,
     plugins: BTreeMap<Arc<str>, Plugin>,
     /// The last message about each bad file.
     reported: BTreeMap<PathBuf, String>,
@@ -121,12 +127,14 @@ impl Reload {
         host: Arc<Host>,
         health: Health,
         sources: Vec<PathBuf>,
+        definitions: &Definitions,
         requests: mpsc::Receiver<Request>,
     ) -> Self {
         Self {
             host,
             health,
             sources,
+            definitions: definitions.subscribe(),
             plugins: BTreeMap::new(),
             reported: BTreeMap::new(),
             has_read_files: false,
@@ -139,6 +147,7 @@ impl Reload {
     pub(crate) async fn run(mut self, token: CancellationToken) {
         let mut requests = std::mem::replace(&mut self.requests, mpsc::channel(1).1);
         let mut watch = FileWatch::new(&self.host.reporter);
+        let mut definitions = self.definitions.clone();
         loop {
             // A file system that does not answer must not delay the host's end.
             let read = tokio::select! {
@@ -156,6 +165,13 @@ impl Reload {
                     biased;
                     () = token.cancelled() => return,
                     () = self.changed(&watch, &seen) => break,
+                    // The sender lives as long as the host.
+                    Ok(()) = definitions.changed() => {
+                        // Many objects change at once: at the start, or with `kubectl apply -f FOLDER`.
+                        tokio::time::sleep(COLLECT).await;
+                        definitions.mark_unchanged();
+                        break;
+                    }
                     Some(request) = requests.recv() => if self.handle(request).await { break },
                     () = self.panicked.notified() => again_at = Some(Instant::now() + AFTER_PANIC),
                     () = at(again_at) => break,
@@ -189,6 +205,7 @@ impl Reload {
 
     async fn read_files(&self) -> Option<(ReadFiles, Arc<SeenFiles>)> {
         let sources = self.sources.clone();
+        let definitions = self.definitions.borrow().clone();
         let provision = self.host.provision.clone();
         let owner = |(name, plugin): (&Arc<str>, &Plugin)| (name.to_string(), plugin.newest.0.path.clone());
         let owners = self.plugins.iter().map(owner).collect();
@@ -196,6 +213,7 @@ impl Reload {
             let account_of = |name: &str| provision.as_ref()?.account_of(name);
             let circumstances = Circumstances { owners: Some(&owners), account_of: Some(&account_of) };
             let mut loaded = config::load_paths_under(&sources, circumstances);
+            loaded.add(&definitions, &owners);
             let shadows: Vec<_> = loaded.files.iter().filter_map(shadow::file_of).collect();
             loaded.files.extend(shadows);
             let components = loaded.files.iter().map(|file| file.component.clone());
@@ -218,13 +236,17 @@ impl Reload {
                 errors.iter().filter(|error| !matches!(error, config::Error::EmptyFolder { .. }));
             unreadable.any(|error| path.starts_with(error.path()))
         };
-        let named: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
-        let gone: Vec<_> = self
-            .plugins
-            .iter()
-            .filter(|(name, plugin)| !named.contains(&***name) && !is_unreadable(&plugin.newest.0.path))
-            .map(|(name, _)| name.clone())
-            .collect();
+        let named: BTreeMap<&str, &Path> =
+            files.iter().map(|it| (it.name.as_str(), it.path.as_path())).collect();
+        let is_gone = |(name, plugin): &(&Arc<str>, &Plugin)| {
+            let path = &plugin.newest.0.path;
+            match named.get(&***name) {
+                // A version of another object, or of another account, is never gone back to.
+                Some(now) => path != now && (is_of_object(path) || is_of_object(now)),
+                None => !is_unreadable(path),
+            }
+        };
+        let gone: Vec<_> = self.plugins.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
         for name in gone {
             self.unload(&name);
         }

@@ -4,48 +4,58 @@ mod candidate;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{GroupVersionResource, object::Content};
 use oarlock_leader_election as leader;
 use oarlock_plugin::{Engine, EngineConfig, Interception, engine};
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::candidate::Candidate;
 pub use self::candidate::Election;
 use crate::access::Gate;
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminListener};
 use crate::control::{self, Control, ControlSocket, HostFacts};
 use crate::discovery::Discovery;
 use crate::dispatch::{self, BusyLimit, FaultHook};
 pub use crate::dispatch::{RestartPolicy, RetryPolicy};
+use crate::drain::Drain;
 use crate::health::Health;
 use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
+use crate::leadership::Leadership;
+pub use crate::metrics::ClientMetrics;
 use crate::metrics::Metrics;
+use crate::plugin_resource::{self, Definitions, PluginResources};
 use crate::provision::Provision;
 use crate::recordings::RecordConfig;
-use crate::reload::{self, Host, Reload};
+use crate::reload::{self, Host, Reload, Request};
 use crate::report::{HostEvent, Reporter, Timestamp};
 pub use crate::schedule::WallClock;
 use crate::shadow::Shadows;
 use crate::state_folder::StateFolder;
-use crate::status::StatusRegistry;
+use crate::status::{PluginStatus, StatusRegistry};
 use crate::tasks::{self, Criticality, Tasks};
+use crate::traces::{self, Export, Traces};
 
 /// The configuration of the host.
 pub struct Config {
     /// The client of the API server, with the host's own account. It should not retry requests itself.
     pub client: kube::Client,
+    /// What the client counts, for the metrics. The default counts nothing.
+    pub client_metrics: ClientMetrics,
     /// The address of the API server, for messages.
     pub server: String,
     /// Plugin files, and folders of them.
     pub sources: Vec<PathBuf>,
+    /// How Plugin objects are run. Without it the host does not watch them.
+    pub plugin_resources: Option<plugin_resource::Config>,
     /// The listener of the admin pages; see [`admin::bind`](crate::admin::bind).
-    pub admin: Option<TcpListener>,
+    pub admin: Option<AdminListener>,
     /// The socket for commands; see [`control::bind`](crate::control::bind).
     pub control: Option<ControlSocket>,
     /// The channel for host events.
@@ -65,10 +75,14 @@ pub struct Config {
     pub limits: Limits,
     /// The fields that caches leave out of objects.
     pub prunings: Prunings,
-    /// The leader election. Without it the host loads plugins at once.
+    /// The leader election. Without it the host calls plugins at once.
     pub election: Option<Election>,
+    /// How long the calls in progress may take when the host stops.
+    pub drain_timeout: Duration,
     /// Which plugins are recorded, and where.
     pub record: Option<RecordConfig>,
+    /// Where traces of sampled events are exported to. Without it there are none.
+    pub traces: Option<traces::Config>,
     /// Intercepts the calls of plugins that are not recorded. For tests of plugins.
     pub interception: Option<Interception>,
     /// The time of day for schedules.
@@ -83,6 +97,8 @@ pub struct Config {
 pub struct Runtime {
     config: Config,
     engine: Engine,
+    traces: Traces,
+    export: Option<Export>,
 }
 
 /// Why the host stopped or did not start.
@@ -94,6 +110,9 @@ pub enum Error {
     /// The budget refused the host's own informer. It never does.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// Traces cannot be exported as configured.
+    #[error(transparent)]
+    Traces(#[from] traces::Error),
     /// The configuration of the leader election is invalid.
     #[error(transparent)]
     Election(#[from] leader::ConfigError),
@@ -108,23 +127,56 @@ pub enum Error {
     Task(#[from] tasks::Error),
 }
 
+/// Where the plugins come from.
+struct Inputs {
+    /// Plugin files, and folders of them.
+    sources: Vec<PathBuf>,
+    /// What Plugin objects define.
+    definitions: Definitions,
+    plugin_resources: Option<Arc<plugin_resource::Config>>,
+}
+
+// === impl Inputs ===
+
+impl Inputs {
+    /// Starts the tasks that load plugins, as tasks of the host.
+    fn start(&self, host: &Arc<Host>, health: &Health, requests: mpsc::Receiver<Request>) {
+        let Self { sources, definitions, plugin_resources } = self;
+        if let Some(config) = plugin_resources {
+            let resources = PluginResources::new(host.clone(), config.clone(), definitions.clone());
+            host.tasks.spawn("plugin-resources", Criticality::Essential, |token| resources.run(token));
+        }
+        let reload = Reload::new(host.clone(), health.clone(), sources.clone(), definitions, requests);
+        host.tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
+    }
+}
+
 // === impl Runtime ===
 
 impl Runtime {
     /// Creates the host and its engine. Starts no task.
     pub fn new(config: Config) -> Result<Self, Error> {
         let engine = Engine::new(config.engine.clone())?;
-        Ok(Self { config, engine })
+        let (traces, export) = match &config.traces {
+            None => (Traces::default(), None),
+            Some(traces) => {
+                let (traces, export) = Traces::new(traces, &config.server)?;
+                (traces, Some(export))
+            }
+        };
+        Ok(Self { config, engine, traces, export })
     }
 
     /// Runs the host until the token is cancelled or a part of it fails. All its tasks are gone when this
     /// returns.
     pub async fn run(self, token: CancellationToken) -> Result<(), Error> {
-        let Self { config, engine } = self;
+        let Self { config, engine, traces, export } = self;
         let Config {
             client,
+            client_metrics,
             server,
             sources,
+            plugin_resources,
             admin,
             control: socket,
             reporter,
@@ -136,7 +188,9 @@ impl Runtime {
             limits,
             prunings,
             election,
+            drain_timeout,
             record,
+            traces: _,
             interception,
             wall_clock,
             fault_swallow,
@@ -159,8 +213,16 @@ impl Runtime {
         let namespaces = informers.acquire(&namespaces, Purpose::Host, Content::Metadata)?;
         let gate = Arc::new(Gate::new(client.clone(), Arc::new(namespaces), discovery.clone()));
         let statuses = StatusRegistry::default();
-        let metrics = Metrics::new(statuses.clone(), informers.clone(), reporter.clone());
+        let metrics = Metrics::new(
+            statuses.clone(),
+            informers.clone(),
+            reporter.clone(),
+            client_metrics,
+            traces.clone(),
+        );
         let health = Health::new(informers.clone());
+        let leadership = if election.is_some() { Leadership::standby() } else { Leadership::sole() };
+        let drain = Drain::new(drain_timeout);
         let dispatch = dispatch::DispatcherShared {
             metrics: metrics.clone(),
             retry,
@@ -169,7 +231,14 @@ impl Runtime {
             wall_clock,
             tasks: tasks.clone(),
             busy_limit: BusyLimit::new(Handle::current().metrics().num_workers()),
+            leadership: leadership.clone(),
+            drain: drain.clone(),
+            traces,
         };
+        if let Some(export) = export {
+            let (reporter, drain) = (reporter.clone(), drain.clone());
+            tasks.spawn("traces", Criticality::Essential, |token| export.run(reporter, drain, token));
+        }
         let facts = HostFacts { server: server.clone(), started: Timestamp::now(), began: Instant::now() };
         let (rollback, requests) = reload::rollbacks();
         let control = Control {
@@ -178,6 +247,7 @@ impl Runtime {
             metrics: metrics.clone(),
             reporter: reporter.clone(),
             host: Arc::new(facts),
+            leadership: leadership.clone(),
             token: tasks.token().clone(),
         };
         reporter.report(HostEvent::HostStarted { server, version: env!("CARGO_PKG_VERSION") });
@@ -189,8 +259,9 @@ impl Runtime {
                 metrics: metrics.clone(),
                 control: control.clone(),
             };
-            let reporter = reporter.clone();
-            tasks.spawn("admin", Criticality::Essential, |token| admin.serve(listener, reporter, token));
+            let (client, reporter) = (client.clone(), reporter.clone());
+            let serve = |token| admin.serve(listener, client, reporter, token);
+            tasks.spawn("admin", Criticality::Essential, serve);
         }
         if let Some(socket) = socket {
             let (operations, reporter) = (control::all(control), reporter.clone());
@@ -206,7 +277,7 @@ impl Runtime {
             informers,
             prunings,
             metrics,
-            statuses,
+            statuses: statuses.clone(),
             provision,
             record: record.map(Arc::new),
             interception,
@@ -215,26 +286,33 @@ impl Runtime {
             state: StateFolder::new(state_dir),
         });
         let failure = Arc::new(Mutex::new(None));
+        let inputs = Inputs {
+            sources,
+            definitions: Definitions::new(),
+            plugin_resources: plugin_resources.map(Arc::new),
+        };
         if let Some(election) = election {
             let candidate = Candidate {
-                host,
-                health,
-                sources,
-                requests: Mutex::new(Some(requests)),
+                host: host.clone(),
+                health: health.clone(),
+                leadership: leadership.clone(),
+                drain: drain.clone(),
                 failure: failure.clone(),
                 election,
             };
             tasks.spawn("election", Criticality::Essential, |token| candidate.run(token));
-        } else {
-            let reload = Reload::new(host, health, sources, requests);
-            tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
         }
+        inputs.start(&host, &health, requests);
         let stopping = async {
             // The token of the tasks is cancelled first, whatever stops the host.
             tasks.token().cancelled().await;
             reporter.report(HostEvent::HostStopping);
+            Instant::now()
         };
-        let (ended, ()) = tokio::join!(supervisor.run(), stopping);
+        let (ended, since) = tokio::join!(supervisor.run(), stopping);
+        let waiting = statuses.snapshot().iter().map(PluginStatus::n_waiting).sum();
+        let after_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        reporter.report(HostEvent::HostDrained { after_ms, calls_dropped: drain.n_dropped(), waiting });
         // The reason why the election ended is the better error.
         match failure.lock().take() {
             Some(failure) => Err(failure),

@@ -5,20 +5,24 @@
 //! reads it from its owner. So a call that succeeds neither takes a lock of the registry nor reads the clock
 //! for it.
 
+mod view;
+
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use oarlock_plugin::guest::HostBytes;
-use oarlock_plugin::guest::host_bytes::HostBytesView;
-use oarlock_plugin::record::{Progress, RecorderView};
+use oarlock_plugin::record::Progress;
 use parking_lot::Mutex;
-use serde::Serialize;
 
+pub(crate) use self::view::{
+    BacklogStats, Phase, PluginStatus, QueueStats, RecordedError, RefusedFile, SubscriptionStatus,
+};
 use crate::dispatch::Commands;
-use crate::generations::{GenerationState, GenerationView, Generations};
+use crate::generations::Generations;
 use crate::report::Timestamp;
-use crate::shadow::{Comparison, ShadowView};
+use crate::shadow::Comparison;
 
 /// The status of all plugins, by name. Cheap to clone: clones share the registry.
 #[derive(Clone, Debug, Default)]
@@ -27,142 +31,10 @@ pub(crate) struct StatusRegistry {
     refused_files: Arc<Mutex<Vec<RefusedFile>>>,
 }
 
-/// A file that defines no plugin, because it cannot be read or is invalid.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct RefusedFile {
-    /// The path of the file or folder.
-    pub(crate) file: String,
-    /// Why the host refuses it.
-    pub(crate) message: String,
-}
-
 /// Writes the status of one plugin. Cheap to clone: clones write the same status.
 #[derive(Clone, Debug)]
 pub(crate) struct PluginStatusHandle {
     record: Arc<Mutex<PluginRecord>>,
-}
-
-/// The status of one plugin.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct PluginStatus {
-    /// The name of the plugin.
-    pub(crate) name: Arc<str>,
-    /// The path of the plugin's file.
-    pub(crate) file: String,
-    /// The path of its component.
-    pub(crate) component: String,
-    /// The ServiceAccount that it acts as.
-    pub(crate) service_account: String,
-    /// What it is doing.
-    pub(crate) phase: Phase,
-    /// The number of the generation that serves, from 1; 0 while none serves.
-    pub(crate) generation: u64,
-    /// The version that the component states.
-    pub(crate) version: Option<String>,
-    /// The digest of the component.
-    pub(crate) digest: Option<String>,
-    /// Its newest generations, the newest last.
-    pub(crate) generations: Vec<GenerationView>,
-    /// How often a generation entered each state, in the order of [`GenerationState::ALL`].
-    #[serde(skip)]
-    pub(crate) transitions: [u64; GenerationState::ALL.len()],
-    /// What the next generation waits for before it can serve.
-    pub(crate) waits_for: Vec<String>,
-    /// Its subscriptions.
-    pub(crate) subscriptions: Vec<SubscriptionStatus>,
-    /// Its work queue, if it has one.
-    pub(crate) work_queue: Option<QueueStats>,
-    /// The bytes that the host keeps for it, and the limit.
-    pub(crate) host_bytes: HostBytesView,
-    /// The record of its calls, if they are recorded.
-    pub(crate) record: Option<RecorderView>,
-    /// The comparison with its shadow, if it has one.
-    pub(crate) shadow: Option<ShadowView>,
-    /// Instances lost since the plugin was first loaded.
-    pub(crate) instances_lost: u64,
-    /// The last error of a call.
-    pub(crate) last_error: Option<RecordedError>,
-    /// Why the host refuses the newest version of its files.
-    pub(crate) refused: Option<RecordedError>,
-}
-
-/// What a plugin is doing.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Phase {
-    /// No generation serves yet. The host prepares one.
-    #[default]
-    Loading,
-    /// No generation serves, and the host refuses the newest version: its files have to be changed.
-    Refused,
-    /// The host calls the plugin.
-    Serving,
-    /// The instance was lost. A fresh one waits for its back-off.
-    Restarting,
-    /// The host does not call the plugin, since a user has suspended it. Its backlogs grow.
-    Suspended,
-}
-
-/// An error and its time.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct RecordedError {
-    /// When it happened.
-    pub(crate) time: Timestamp,
-    /// The error.
-    pub(crate) message: String,
-}
-
-/// The status of one subscription.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct SubscriptionStatus {
-    /// The plugin's name for it.
-    pub(crate) name: String,
-    /// The resource that it watches.
-    pub(crate) resource: String,
-    /// The namespaces that it watches: none for all of them, an empty list when it is Forbidden.
-    pub(crate) namespaces: Option<Vec<String>>,
-    /// Why it is closed, if it is.
-    pub(crate) forbidden: Option<String>,
-    /// Whether `on-synced` was called for it: the plugin has all initial adds.
-    pub(crate) synced: bool,
-    /// Its backlog.
-    pub(crate) backlog: BacklogStats,
-}
-
-/// The backlog of one Listener, and its counters.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct BacklogStats {
-    /// Notifications that wait, the one in progress included.
-    pub(crate) pending: u64,
-    /// Objects that are parked.
-    pub(crate) parked: u64,
-    /// The keys of the first parked objects.
-    pub(crate) parked_objects: Vec<String>,
-    /// Notifications that the plugin handled.
-    pub(crate) delivered: u64,
-    /// Notifications that merged into others.
-    pub(crate) merged: u64,
-    /// The age of the oldest notification that waits.
-    pub(crate) oldest_ms: u64,
-}
-
-/// The state of a work queue.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct QueueStats {
-    /// Keys that wait.
-    pub(crate) pending: u64,
-    /// Keys that are parked.
-    pub(crate) parked: u64,
-    /// The first parked keys.
-    pub(crate) parked_keys: Vec<String>,
-    /// Keys that read too much through a lister that wakes, so that each of its changes queues them.
-    pub(crate) wakes_by_any_change: u64,
 }
 
 /// How many parked objects or keys the status names.
@@ -184,6 +56,8 @@ struct PluginRecord {
     generations: Option<Generations>,
     recording: Option<Progress>,
     shadow: Option<Arc<Comparison>>,
+    /// How often something was written here.
+    n_changes: u64,
 }
 
 // === impl StatusRegistry ===
@@ -201,6 +75,7 @@ impl StatusRegistry {
             generations: None,
             recording: None,
             shadow: None,
+            n_changes: 0,
         };
         let handle = PluginStatusHandle { record: Arc::new(Mutex::new(record)) };
         self.plugins.lock().insert(name, handle.clone());
@@ -241,6 +116,13 @@ impl StatusRegistry {
         self.refused_files.lock().clone()
     }
 
+    /// Returns why a file defines no plugin, if it was refused.
+    pub(crate) fn why_refused(&self, file: &Path) -> Option<String> {
+        let files = self.refused_files.lock();
+        // The paths of objects are below that of their key.
+        files.iter().find(|it| Path::new(&it.file).starts_with(file)).map(|it| it.message.clone())
+    }
+
     /// Returns the status of every plugin, sorted by name. No lock of the registry is held while backlogs are
     /// read.
     #[must_use]
@@ -255,7 +137,9 @@ impl StatusRegistry {
 impl PluginStatusHandle {
     /// Changes the status.
     pub(crate) fn update(&self, change: impl FnOnce(&mut PluginStatus)) {
-        change(&mut self.record.lock().status);
+        let mut record = self.record.lock();
+        record.n_changes += 1;
+        change(&mut record.status);
     }
 
     /// Sets the subscriptions and the work queue of another generation.
@@ -272,6 +156,7 @@ impl PluginStatusHandle {
             backlogs.push(backlog);
         }
         let mut record = self.record.lock();
+        record.n_changes += 1;
         record.status.subscriptions = statuses;
         record.backlogs = backlogs;
         record.queue = queue;
@@ -313,7 +198,15 @@ impl PluginStatusHandle {
         self.update(|status| status.last_error = Some(error));
     }
 
-    fn snapshot(&self) -> PluginStatus {
+    /// Returns a number that grows with each change of the status, apart from what changes with every event.
+    pub(crate) fn n_changes(&self) -> u64 {
+        let record = self.record.lock();
+        let transitions = record.generations.as_ref().map_or(0, |it| it.transitions().iter().sum());
+        record.n_changes + transitions
+    }
+
+    /// Returns the status, with what is read from its owners.
+    pub(crate) fn snapshot(&self) -> PluginStatus {
         let PluginRecord {
             mut status,
             backlogs,
@@ -323,6 +216,7 @@ impl PluginStatusHandle {
             generations,
             recording,
             shadow,
+            n_changes: _,
         } = self.record.lock().clone();
         for (subscription, read) in status.subscriptions.iter_mut().zip(&backlogs) {
             subscription.backlog = read();
@@ -347,40 +241,5 @@ impl PluginStatusHandle {
 impl fmt::Debug for PluginRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.status.fmt(f)
-    }
-}
-
-// === impl PluginStatus ===
-
-impl PluginStatus {
-    /// Returns how many objects and keys are parked.
-    pub(crate) fn n_parked(&self) -> u64 {
-        let objects = self.subscriptions.iter().map(|it| it.backlog.parked).sum::<u64>();
-        objects + self.work_queue.as_ref().map_or(0, |queue| queue.parked)
-    }
-
-    /// Returns the status of a plugin of which no generation serves yet.
-    pub(crate) fn loading(name: Arc<str>, file: String, component: String, service_account: String) -> Self {
-        Self {
-            name,
-            file,
-            component,
-            service_account,
-            phase: Phase::Loading,
-            generation: 0,
-            version: None,
-            digest: None,
-            generations: Vec::new(),
-            transitions: [0; GenerationState::ALL.len()],
-            waits_for: Vec::new(),
-            subscriptions: Vec::new(),
-            work_queue: None,
-            host_bytes: HostBytesView::default(),
-            record: None,
-            shadow: None,
-            instances_lost: 0,
-            last_error: None,
-            refused: None,
-        }
     }
 }

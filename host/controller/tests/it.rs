@@ -4,10 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
+#[path = "it/admin_pages.rs"]
+mod admin_pages;
 #[path = "it/bad_files.rs"]
 mod bad_files;
 #[path = "it/bad_plugins.rs"]
 mod bad_plugins;
+#[path = "it/canary.rs"]
+mod canary;
 #[path = "it/concurrency.rs"]
 mod concurrency;
 #[path = "it/definitions.rs"]
@@ -22,6 +26,8 @@ mod faults;
 mod hoarding;
 #[path = "it/mirror.rs"]
 mod mirror;
+#[path = "it/plugin_objects.rs"]
+mod plugin_objects;
 #[path = "it/pod_doctor.rs"]
 mod pod_doctor;
 #[path = "it/received.rs"]
@@ -44,5 +50,7 @@ mod schedules;
 mod shadow;
 #[path = "it/swapping.rs"]
 mod swapping;
+#[path = "it/traces.rs"]
+mod traces;
 #[path = "it/waking.rs"]
 mod waking;

@@ -5,7 +5,7 @@
 pub mod c;
 pub mod cache;
 pub mod command;
-mod debian;
+pub mod debian;
 pub mod go;
 pub mod node;
 pub mod python;

@@ -12,7 +12,7 @@ pub mod api {
 
 /// The HTTP client of the implementation over HTTP.
 pub mod transport {
-    pub use crate::transport::{Error, client};
+    pub use crate::transport::{Error, RequestMetrics, client, measured_client};
 }
 
 use std::sync::Arc;

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
@@ -18,6 +20,7 @@ use hyper_util::client::legacy::{self, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ClientBuilder, ConfigExt};
+use tokio::time::Instant;
 use tower::{BoxError, Service, ServiceBuilder};
 
 /// HTTP/2: a ping after this long without a frame.
@@ -54,12 +57,25 @@ pub enum Error {
 type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
 type Pool = legacy::Client<Connector, Body>;
 
+/// Receives the metrics of a client's requests. client-go has the same: `RequestResult` and `RequestLatency`.
+pub trait RequestMetrics: Send + Sync {
+    /// The head of an answer arrived, this long after the request; the code is `None` if none arrived.
+    fn answered(&self, method: &Method, code: Option<StatusCode>, took: Duration);
+}
+
 /// Sends watches and all other requests over separate connections.
 #[derive(Clone)]
 struct Pools {
     watches: Arc<[Pool]>,
     others: Pool,
     n_watches: Arc<AtomicUsize>,
+}
+
+/// Reports the answers of [`Pools`].
+#[derive(Clone)]
+struct Measured {
+    pools: Pools,
+    metrics: Arc<dyn RequestMetrics>,
 }
 
 /// Makes a client for an API server. It never retries, and its connections detect a dead peer within 70 s.
@@ -71,6 +87,23 @@ struct Pools {
 ///
 /// If the configuration cannot be used.
 pub fn client(config: Config) -> Result<kube::Client, Error> {
+    with(config, |pools| pools)
+}
+
+/// Makes a client like [`client`] that reports its requests.
+///
+/// # Errors
+///
+/// If the configuration cannot be used.
+pub fn measured_client(config: Config, metrics: Arc<dyn RequestMetrics>) -> Result<kube::Client, Error> {
+    with(config, |pools| Measured { pools, metrics })
+}
+
+fn with<S>(config: Config, service: impl FnOnce(Pools) -> S) -> Result<kube::Client, Error>
+where
+    S: Service<Request<Body>, Response = Response<Incoming>, Error = legacy::Error> + Clone + Send + 'static,
+    S::Future: Send,
+{
     if let Some(proxy) = &config.proxy_url {
         // Only the host: the URL may contain a password.
         return Err(Error::Proxy(proxy.host().unwrap_or_default().to_owned()));
@@ -81,7 +114,7 @@ pub fn client(config: Config) -> Result<kube::Client, Error> {
         .option_layer(config.auth_layer().map_err(Error::Config)?)
         .layer(config.extra_headers_layer().map_err(Error::Config)?)
         .map_err(BoxError::from)
-        .service(Pools::new(&connector));
+        .service(service(Pools::new(&connector)));
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
 
@@ -154,8 +187,31 @@ impl Service<Request<Body>> for Pools {
     }
 }
 
+// === impl Measured ===
+
+impl Service<Request<Body>> for Measured {
+    type Response = Response<Incoming>;
+    type Error = legacy::Error;
+    type Future = BoxFuture<'static, Result<Response<Incoming>, legacy::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), legacy::Error>> {
+        self.pools.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (method, metrics, began) = (request.method().clone(), self.metrics.clone(), Instant::now());
+        let answer = self.pools.call(request);
+        let answer = answer.inspect(move |answer| {
+            let code = answer.as_ref().ok().map(Response::status);
+            metrics.answered(&method, code, began.elapsed());
+        });
+        answer.boxed()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
@@ -165,11 +221,21 @@ mod tests {
         Request::get(path).body(Body::empty()).unwrap()
     }
 
+    #[derive(Default)]
+    struct Answers(Mutex<Vec<(Method, Option<u16>)>>);
+
+    impl RequestMetrics for Answers {
+        fn answered(&self, method: &Method, code: Option<StatusCode>, _: Duration) {
+            self.0.lock().push((method.clone(), code.map(|code| code.as_u16())));
+        }
+    }
+
     #[tokio::test]
     async fn the_client_returns_a_failure_without_a_retry_rl_74() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/base", listener.local_addr().unwrap());
-        let client = client(Config::new(url.parse().unwrap())).unwrap();
+        let answers = Arc::new(Answers::default());
+        let client = measured_client(Config::new(url.parse().unwrap()), answers.clone()).unwrap();
         let server = async {
             let (mut connection, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
@@ -187,6 +253,9 @@ mod tests {
         assert!(request.starts_with("GET /base/api/v1/pods?limit=1 HTTP/1.1\r\n"), "{request}");
         // The default client of kube would retry.
         assert_eq!(answer.unwrap().status(), 503);
+        drop(listener);
+        assert!(client.send(get("/api/v1/pods?limit=1")).await.is_err());
+        assert_eq!(*answers.0.lock(), [(Method::GET, Some(503)), (Method::GET, None)]);
     }
 
     #[tokio::test]

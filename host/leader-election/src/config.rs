@@ -16,6 +16,9 @@ pub struct Config {
     pub renew_deadline: Duration,
     /// The time between two tries.
     pub retry_period: Duration,
+    /// The longest time between two tries of a candidate that waits, so that it soon notices a release;
+    /// `None` for client-go's, which is up to 2.2 times the retry period. Each try reads the record once.
+    pub longest_wait: Option<Duration>,
     /// Releases the lease at the end, so that other candidates need not wait until it expires. Use it only if
     /// no work continues after the callback.
     pub release_on_cancel: bool,
@@ -69,6 +72,7 @@ impl Config {
             (lease_duration, "leaseDuration"),
             (renew_deadline, "renewDeadline"),
             (retry_period, "retryPeriod"),
+            (self.longest_wait.unwrap_or(retry_period), "longestWait"),
         ] {
             if duration.is_zero() {
                 return Err(ConfigError::Zero(name));
@@ -105,7 +109,7 @@ mod tests {
     fn config(lease_duration: u64, renew_deadline: u64, retry_period: u64) -> Config {
         let [lease_duration, renew_deadline, retry_period] =
             [lease_duration, renew_deadline, retry_period].map(Duration::from_millis);
-        Config { lease_duration, renew_deadline, retry_period, release_on_cancel: false }
+        Config { lease_duration, renew_deadline, retry_period, longest_wait: None, release_on_cancel: false }
     }
 
     #[test]
@@ -124,5 +128,7 @@ mod tests {
         assert_eq!(error(15_000, 0, 0), "renewDeadline must be greater than zero");
         assert_eq!(error(u64::MAX, 1, 1), "leaseDuration must not be longer than 68 years");
         assert_eq!(error(15_000, 10_000, 0), "retryPeriod must be greater than zero");
+        let no_wait = Config { longest_wait: Some(Duration::ZERO), ..config(15_000, 10_000, 2_000) };
+        assert_eq!(no_wait.check().unwrap_err().to_string(), "longestWait must be greater than zero");
     }
 }

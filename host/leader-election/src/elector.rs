@@ -1,6 +1,11 @@
 //! The election of one candidate: acquire, work and renew, release.
 
-use std::{future::Future, pin::pin, time::Duration};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use k8s_openapi::jiff::Timestamp;
@@ -39,6 +44,10 @@ pub trait Callbacks: Send + Sync {
 
     /// Called when the holder of the lease has changed. The identity is empty after a release.
     fn on_new_leader(&self, _identity: &str) {}
+
+    /// Called when the leader had to read the lease before it renewed it, since the update without reading it
+    /// failed or the lease had expired. client-go counts it as `leader_election_slowpath_total`.
+    fn on_slow_path(&self) {}
 }
 
 /// One candidate.
@@ -47,6 +56,8 @@ pub struct LeaderElector<L> {
     config: Config,
     observed: Mutex<Observed>,
     random: Mutex<SmallRng>,
+    /// The last try read the lease of this candidate before it wrote it.
+    took_slow_path: AtomicBool,
 }
 
 /// The reason why a run has ended. The candidate may run again.
@@ -88,7 +99,13 @@ impl<L: Lock> LeaderElector<L> {
         if lock.identity().is_empty() {
             return Err(ConfigError::NoIdentity);
         }
-        Ok(Self { lock, config, observed: Mutex::default(), random: Mutex::new(random) })
+        Ok(Self {
+            lock,
+            config,
+            observed: Mutex::default(),
+            random: Mutex::new(random),
+            took_slow_path: AtomicBool::new(false),
+        })
     }
 
     /// Waits for leadership, runs the work, and returns when leadership ends or the token is cancelled.
@@ -132,6 +149,19 @@ impl<L: Lock> LeaderElector<L> {
         self.observed.lock().record.holder_identity == self.lock.identity()
     }
 
+    /// Returns the moment until which this candidate may act as leader, by the monotonic clock: the renew
+    /// deadline after its last renewal was sent. Other candidates take the lease later, by the difference
+    /// between the lease duration and the renew deadline. `None` if it does not hold the lease.
+    ///
+    /// The answer needs no task of the elector to run: a process that was stopped reads after it continues
+    /// that its time is over.
+    pub fn leads_until(&self) -> Option<Instant> {
+        let observed = self.observed.lock();
+        let is_ours = observed.record.holder_identity == self.lock.identity();
+        let lasts = self.config.renew_deadline.min(self.config.relied_upon());
+        observed.renewed.filter(|_| is_ours).map(|renewed| clock::after(renewed, lasts))
+    }
+
     /// Returns the identity of the last observed holder; empty after a release.
     pub fn leader(&self) -> String {
         self.observed.lock().record.holder_identity.clone()
@@ -166,7 +196,11 @@ impl<L: Lock> LeaderElector<L> {
                 return true;
             }
             let period = self.config.retry_period;
-            let wait = period + period.mul_f64(JITTER * self.random.lock().random::<f64>());
+            let random = self.random.lock().random::<f64>();
+            let mut wait = period + period.mul_f64(JITTER * random);
+            if let Some(longest) = self.config.longest_wait {
+                wait = wait.min(longest.mul_f64(1.0 - random / 2.0));
+            }
             tokio::select! {
                 biased;
                 () = token.cancelled() => return false,
@@ -264,6 +298,7 @@ impl<L: Lock> LeaderElector<L> {
         }
         if is_ours {
             record.carry_on(&before);
+            self.took_slow_path.store(true, Ordering::Relaxed);
         } else {
             record.leader_transitions = before.leader_transitions.saturating_add(1);
         }
@@ -333,8 +368,11 @@ impl<L: Lock> LeaderElector<L> {
         clock::after(renewed, self.config.relied_upon())
     }
 
-    /// Reports a new holder once (LE-12).
+    /// Reports what the last try found: a new holder once (LE-12), and whether it took the slow path.
     fn report_holder(&self, callbacks: &impl Callbacks) {
+        if self.took_slow_path.swap(false, Ordering::Relaxed) {
+            callbacks.on_slow_path();
+        }
         if let Some(leader) = self.observed.lock().take_new_holder() {
             tracing::info!(lease = self.lock.describe(), leader, "new leader");
             callbacks.on_new_leader(&leader);

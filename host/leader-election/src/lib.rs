@@ -21,8 +21,8 @@
 //! - A leader that reads another identity in the record has lost at once; client-go tries on until its
 //!   deadline.
 //!
-//! It does not fence writes: a write that is under way when the lease expires may arrive after another
-//! candidate has started.
+//! It does not fence writes by itself: a write that is under way when the lease expires may arrive after
+//! another candidate has started. A caller checks [`LeaderElector::leads_until`] right before it sends one.
 //!
 //! ```
 //! use std::time::Duration;
@@ -86,6 +86,7 @@
 //!     lease_duration: Duration::from_secs(15),
 //!     renew_deadline: Duration::from_secs(10),
 //!     retry_period: Duration::from_secs(2),
+//!     longest_wait: None,
 //!     release_on_cancel: true,
 //! };
 //! let elector = LeaderElector::new(MemoryLock::default(), config, SmallRng::from_os_rng()).unwrap();

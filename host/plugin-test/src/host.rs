@@ -71,8 +71,10 @@ impl Host {
         let (reporter, reports) = report::channel(report::Config::default());
         let runtime = Runtime::new(runtime::Config {
             client: client(server.as_account(HOST.0, HOST.1)),
+            client_metrics: runtime::ClientMetrics::default(),
             server: "in-process".to_owned(),
             sources: vec![plugin],
+            plugin_resources: None,
             admin: None,
             control: None,
             reporter,
@@ -85,7 +87,9 @@ impl Host {
             limits: Limits::default(),
             prunings: Prunings::default(),
             election: None,
+            drain_timeout: Duration::from_secs(5),
             record: None,
+            traces: None,
             interception: Some(observe(watcher)),
             wall_clock: WallClock::controlled({
                 let clock = clock.clone();

@@ -240,6 +240,7 @@ impl Instance {
     pub async fn reconcile(&mut self, key: &WorkKey) -> Result<Result<Outcome, Failure>, CallError> {
         let guest = exported(self.reconciler.clone(), "reconciler")?;
         self.begin(self.call_deadline, None, None)?;
+        self.store.data_mut().key = Some(key.object.clone());
         intercept::call_begins(self.store.data(), "reconcile", key);
         self.passes(key);
         let run = self.store.data().access.cache.run_begins(key);
@@ -316,6 +317,7 @@ impl Instance {
         let state = self.store.data_mut();
         state.old = None;
         state.new = None;
+        state.key = None;
         let Crossed { to_guest, from_guest } = state.crossed;
         state.usage.crossed(to_guest, from_guest);
         state.n_calls += 1;

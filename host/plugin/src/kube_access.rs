@@ -209,6 +209,11 @@ pub trait EventObject: Send + Sync + 'static {
 
     /// Returns the whole object as JSON text, with `apiVersion` and `kind`.
     fn json(&self) -> Result<String, Error>;
+
+    /// Returns the object's name for the log, as NAMESPACE/NAME, or NAME if it has no namespace.
+    fn name(&self) -> Option<String> {
+        None
+    }
 }
 
 // === impl KubeAccess ===

@@ -76,6 +76,18 @@ pub struct OutOfRange {
     pub most: String,
 }
 
+/// A limit above the maximum of the host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("limits.{field}: {got} is above {most}")]
+pub struct AboveMaximum {
+    /// The field's name in the file.
+    pub field: &'static str,
+    /// The value.
+    pub got: String,
+    /// The maximum.
+    pub most: String,
+}
+
 // The least and the most of each limit.
 const MEMORY: (u64, u64) = (64 << 10, 4 << 30);
 const DEADLINE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(600));
@@ -139,6 +151,75 @@ impl Limits {
         count("tries", *tries, TRIES)?;
         count("lossTries", *loss_tries, TRIES)
     }
+
+    /// Bounds every limit by `max`: one that `is_set` is checked, any other is lowered.
+    ///
+    /// # Errors
+    ///
+    /// For the first field that is set and above its maximum.
+    pub fn bound(&mut self, max: &Self, is_set: impl Fn(&str) -> bool) -> Result<(), AboveMaximum> {
+        let Self {
+            memory,
+            call_deadline,
+            start_deadline,
+            log_lines_per_second,
+            requests_per_second,
+            hostcall,
+            crossing,
+            table_elements,
+            core_instances,
+            tries,
+            loss_tries,
+        } = self;
+        let set = &is_set;
+        let count = |n: u32| n.to_string();
+        bound("memory", memory, max.memory, set, units::show_bytes)?;
+        bound("callDeadline", call_deadline, max.call_deadline, set, units::show_duration)?;
+        bound("startDeadline", start_deadline, max.start_deadline, set, units::show_duration)?;
+        bound("logLinesPerSecond", log_lines_per_second, max.log_lines_per_second, set, count)?;
+        bound("requestsPerSecond", requests_per_second, max.requests_per_second, set, count)?;
+        bound("hostcall", hostcall, max.hostcall, set, units::show_bytes)?;
+        bound("crossing", crossing, max.crossing, set, units::show_bytes)?;
+        bound("tableElements", table_elements, max.table_elements, set, count)?;
+        bound("coreInstances", core_instances, max.core_instances, set, count)?;
+        bound("tries", tries, max.tries, set, count)?;
+        bound("lossTries", loss_tries, max.loss_tries, set, count)
+    }
+
+    /// Returns the highest limits that [`Limits::check`] accepts.
+    #[must_use]
+    pub fn highest() -> Self {
+        Self {
+            memory: MEMORY.1,
+            call_deadline: DEADLINE.1,
+            start_deadline: DEADLINE.1,
+            log_lines_per_second: LOG_LINES.1,
+            requests_per_second: REQUESTS.1,
+            hostcall: HOSTCALL.1,
+            crossing: CROSSING.1,
+            table_elements: TABLE_ELEMENTS.1,
+            core_instances: CORE_INSTANCES.1,
+            tries: TRIES.1,
+            loss_tries: TRIES.1,
+        }
+    }
+}
+
+fn bound<T: PartialOrd + Copy>(
+    field: &'static str,
+    value: &mut T,
+    max: T,
+    is_set: impl Fn(&str) -> bool,
+    show: impl Fn(T) -> String,
+) -> Result<(), AboveMaximum> {
+    if *value <= max {
+        return Ok(());
+    }
+    if is_set(field) {
+        return Err(AboveMaximum { field, got: show(*value), most: show(max) });
+    }
+    *value = max;
+    Ok(())
 }
 
 fn count(field: &'static str, got: u32, range: (u32, u32)) -> Result<(), OutOfRange> {
@@ -192,6 +273,17 @@ mod tests {
         insta::assert_snapshot!(error, @r#"invalid value: string "64MB", expected a size in bytes such as 64Mi (units: k, M, G, Ki, Mi, Gi) at line 1 column 16"#);
         let error = parse(r#"{"callDeadline":5}"#).unwrap_err();
         insta::assert_snapshot!(error, @"invalid type: integer `5`, expected a duration such as 500ms (units: ms, s, m) at line 1 column 17");
+    }
+
+    #[test]
+    fn a_maximum_refuses_what_is_set_and_lowers_defaults() {
+        let max = Limits { memory: 64 << 20, tries: 5, ..Limits::highest() };
+        let mut limits = Limits::default();
+        limits.bound(&max, |_| false).unwrap();
+        assert_eq!(limits, Limits { memory: 64 << 20, tries: 5, ..Limits::default() });
+        let refused = Limits::default().bound(&max, |field| field == "tries").unwrap_err();
+        assert_eq!(refused.to_string(), "limits.tries: 6 is above 5");
+        assert_eq!(Limits::highest().check(), Ok(()));
     }
 
     #[test]

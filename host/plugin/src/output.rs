@@ -46,6 +46,7 @@ struct Written {
 
 struct Line {
     level: Level,
+    object: Option<String>,
     message: String,
     pairs: Vec<(String, String)>,
 }
@@ -57,17 +58,18 @@ impl Output {
         Self { log, written: Mutex::default() }
     }
 
-    /// Adds a line that the guest logs.
-    pub(crate) fn log(&self, level: Level, message: &str, pairs: &[(&str, &str)]) {
+    /// Adds a line that the guest logs, while it is called about this object.
+    pub(crate) fn log(&self, level: Level, object: Option<&str>, message: &str, pairs: &[(&str, &str)]) {
         let mut written = self.written.lock();
         if level == Level::Error {
             let pairs = pairs.iter().take(MAX_PAIRS).map(|(name, value)| (cut(name), cut(value))).collect();
-            written.hold(Line { level, message: cut(message), pairs }, &self.log);
+            let object = object.map(str::to_owned);
+            written.hold(Line { level, object, message: cut(message), pairs }, &self.log);
             return;
         }
         written.flush(&self.log);
         drop(written);
-        self.log.write(level, message, pairs);
+        self.log.write(level, object, message, pairs);
     }
 
     /// Adds bytes that the guest writes to a stream.
@@ -139,7 +141,7 @@ impl Written {
             Stream::Stdout => Level::Info,
             Stream::Stderr => Level::Warn,
         };
-        self.hold(Line { level, message, pairs: Vec::new() }, log);
+        self.hold(Line { level, object: None, message, pairs: Vec::new() }, log);
     }
 
     fn hold(&mut self, line: Line, log: &GuestLog) {
@@ -163,12 +165,14 @@ impl Written {
 
 impl Line {
     fn bytes(&self) -> usize {
-        self.message.len() + self.pairs.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
+        self.message.len()
+            + self.object.as_ref().map_or(0, String::len)
+            + self.pairs.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
     }
 
     fn write(self, log: &GuestLog) {
         let pairs: Vec<_> = self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        log.write(self.level, &self.message, &pairs);
+        log.write(self.level, self.object.as_deref(), &self.message, &pairs);
     }
 }
 
@@ -223,7 +227,7 @@ mod tests {
         output.write(Stream::Stderr, b"Traceback:\n  File \"a.py\", line 3\nValueError: \x1b[31mno");
         assert_eq!(output.take(), "Traceback:\n  File \"a.py\", line 3\nValueError: \\u{1b}[31mno");
         assert_eq!(output.take(), "");
-        output.log(Level::Error, "panicked at a.rs:3:5:\nno", &[("with", "pairs")]);
+        output.log(Level::Error, Some("ns/o"), "panicked at a.rs:3:5:\nno", &[("with", "pairs")]);
         assert_eq!(output.take(), "panicked at a.rs:3:5:\nno with=pairs");
         drop(output);
         assert!(lines.0.lock().is_empty());
@@ -232,10 +236,10 @@ mod tests {
     #[test]
     fn lines_keep_their_order() {
         let (output, lines) = output();
-        output.log(Level::Error, "one", &[]);
+        output.log(Level::Error, None, "one", &[]);
         output.write(Stream::Stdout, b"two\n");
-        output.log(Level::Info, "three", &[]);
-        output.log(Level::Error, "four", &[]);
+        output.log(Level::Info, None, "three", &[]);
+        output.log(Level::Error, None, "four", &[]);
         drop(output);
         assert_eq!(
             *lines.0.lock(),

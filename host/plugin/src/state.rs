@@ -12,7 +12,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::WasiCtx;
 
 use crate::{
-    contract::Error,
+    contract::{Error, ObjectKey},
     crossing::{Crossed, Crossing},
     guest::{GuestLog, GuestMetrics, Usage},
     intercept::Intercept,
@@ -35,6 +35,8 @@ pub(crate) struct StoreState {
     pub(crate) usage: Usage,
     pub(crate) old: Option<Arc<dyn EventObject>>,
     pub(crate) new: Option<Arc<dyn EventObject>>,
+    /// The object of the key that the reconciler is called with.
+    pub(crate) key: Option<ObjectKey>,
     pub(crate) replaceable: Replaceable,
     pub(crate) limiter: Limiter,
     pub(crate) n_calls: u64,
@@ -76,6 +78,7 @@ impl StoreState {
             usage: usage.clone(),
             old: None,
             new: None,
+            key: None,
             replaceable: Replaceable::default(),
             limiter: Limiter::new(limits, usage),
             n_calls: 0,
@@ -85,6 +88,15 @@ impl StoreState {
             limit: limits.start_deadline,
             waiting_for: None,
             wasi: None,
+        }
+    }
+
+    /// Returns the object or key of the current call, as NAMESPACE/NAME.
+    pub(crate) fn object_of_call(&self) -> Option<String> {
+        match &self.key {
+            Some(ObjectKey { namespace, name }) if namespace.is_empty() => Some(name.clone()),
+            Some(ObjectKey { namespace, name }) => Some(format!("{namespace}/{name}")),
+            None => self.new.as_ref().or(self.old.as_ref())?.name(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The arguments of the commands that ask a running host.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
@@ -40,8 +41,10 @@ pub(crate) struct ListOutput {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
-    /// The host's answer as JSON.
+    /// The answer as JSON.
     Json,
+    /// The answer as YAML.
+    Yaml,
     /// A table with more columns.
     Wide,
     /// Names only, one per line, as other commands take them.
@@ -124,6 +127,16 @@ pub(crate) struct RedeliverArgs {
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugin: String,
 
+    #[command(flatten)]
+    pub(crate) parked: ParkedChoice,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}
+
+/// What is tried again.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ParkedChoice {
     /// The subscription of the object.
     #[arg(value_name = "SUBSCRIPTION", requires = "object", conflicts_with_all = ["key", "all"])]
     pub(crate) subscription: Option<String>,
@@ -139,9 +152,6 @@ pub(crate) struct RedeliverArgs {
     /// Everything that is parked.
     #[arg(long)]
     pub(crate) all: bool,
-
-    #[command(flatten)]
-    pub(crate) host: HostChoice,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -149,6 +159,16 @@ pub(crate) struct LogsArgs {
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugin: String,
 
+    #[command(flatten)]
+    pub(crate) lines: LinesChoice,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}
+
+/// Which lines of a log, and how they are printed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LinesChoice {
     /// Goes on with new lines, until Ctrl-C.
     #[arg(short, long)]
     pub(crate) follow: bool,
@@ -157,12 +177,13 @@ pub(crate) struct LogsArgs {
     #[arg(long, value_name = "N")]
     pub(crate) tail: Option<u64>,
 
+    /// Only lines that are newer than this, such as 10m.
+    #[arg(long, value_parser = super::duration::parse, value_name = "DURATION")]
+    pub(crate) since: Option<Duration>,
+
     /// The format. Otherwise lines for people.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     pub(crate) output: Option<LogFormat>,
-
-    #[command(flatten)]
-    pub(crate) host: HostChoice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::RegistryArgs;
 use clap::{Args as ClapArgs, ValueEnum};
 use oarlock_guest_build::{
     Language,
@@ -57,7 +58,8 @@ Examples:
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckArgs {
-    /// The folder of a plugin, its file, or a component (.wasm).
+    /// The folder of a plugin, its file, a component (.wasm), or `oci://REFERENCE` for an artifact of a
+    /// registry.
     #[arg(default_value = ".", value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -68,6 +70,9 @@ pub(crate) struct CheckArgs {
     /// Fails if there is a warning.
     #[arg(long)]
     pub(crate) strict: bool,
+
+    #[command(flatten)]
+    pub(crate) registry: RegistryArgs,
 }
 
 pub(super) const TEST_EXAMPLES: &str = "\

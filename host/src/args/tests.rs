@@ -28,6 +28,7 @@ fn help_lists_commands_and_arguments() {
     Commands:
       run           Runs plugins against a cluster
       dev           Starts an API server on this machine and runs plugins against it
+      install       Prints the objects that install a host in a cluster, for `kubectl apply -f -`
       rbac          Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
       plugin        Makes, builds, tests and checks plugins
       plugins       Lists the plugins of a running host, or describes one
@@ -57,30 +58,41 @@ fn help_lists_commands_and_arguments() {
     insta::assert_snapshot!(help(&["run"]), @"
     Runs plugins against a cluster
 
-    Usage: oarlock run [OPTIONS] --plugins <PATH>
+    Usage: oarlock run [OPTIONS]
 
     Options:
-          --log <FILTER>          The host's own log on standard error: a level, or targets such as
-                                  `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
-          --plugins <PATH>        A folder of plugin files, the folder of one plugin, or a plugin file.
-                                  May be given several times. The host reloads changed plugins
-          --cache-dir <FOLDER>    The folder for compiled plugins, which only this user can write.
-                                  Otherwise `oarlock` in the user's cache folder, if it is writable
-                                  [env: OARLOCK_CACHE_DIR]
-          --kubeconfig <FILE>     The kubeconfig to use. Otherwise `~/.kube/config`, or without such a
-                                  file the ServiceAccount of this Pod [env: KUBECONFIG]
-          --context <NAME>        The kubeconfig's context to use instead of its current one
-          --state-dir <FOLDER>    The folder for what a host keeps over a restart, which only this user
-                                  can write: the last good version of each plugin, and the versions that
-                                  are not tried again. Otherwise `oarlock` in the user's folder for
-                                  state, if it is writable; `dev` uses a temporary one [env:
-                                  OARLOCK_STATE_DIR]
-          --admin-addr <ADDRESS>  The address that serves /livez, /readyz, /metrics and /plugins
-          --output <OUTPUT>       The format of events on standard output [default: human] [possible
-                                  values: human, json]
-          --level <LEVEL>         The lowest level of printed events: trace, debug (every notification),
-                                  info, warn or error [default: info]
-      -h, --help                  Print help (see more with '--help')
+          --log <FILTER>              The host's own log on standard error: a level, or targets such as
+                                      `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          --plugins <PATH>            A folder of plugin files, the folder of one plugin, or a plugin
+                                      file. May be given several times. The host reloads changed plugins
+          --cache-dir <FOLDER>        The folder for compiled plugins, which only this user can write.
+                                      Otherwise `oarlock` in the user's cache folder, if it is writable
+                                      [env: OARLOCK_CACHE_DIR]
+          --drain-timeout <DURATION>  How long the calls in progress may take when the process is asked
+                                      to end. Keep it below the terminationGracePeriodSeconds of the Pod
+                                      [default: 20s]
+          --state-dir <FOLDER>        The folder for what a host keeps over a restart, which only this
+                                      user can write: the last good version of each plugin, and the
+                                      versions that are not tried again. Otherwise `oarlock` in the
+                                      user's folder for state, if it is writable; `dev` uses a temporary
+                                      one [env: OARLOCK_STATE_DIR]
+          --watch-plugins             Runs the Plugin and ClusterPlugin objects of the cluster
+          --kubeconfig <FILE>         The kubeconfig to use. Otherwise `~/.kube/config`, or without such
+                                      a file the ServiceAccount of this Pod [env: KUBECONFIG]
+          --context <NAME>            The kubeconfig's context to use instead of its current one
+          --admin-addr <ADDRESS>      The address that serves /livez, /readyz, /metrics and /plugins. On
+                                      an address that other machines can reach they are served over
+                                      HTTPS, and all but /livez and /readyz need a bearer token of a
+                                      user whom Kubernetes allows `get` on the path
+          --admin-cert-file <FILE>    The certificate for that address, in PEM, with those of its
+                                      authorities; read again when it changes. Otherwise the host makes
+                                      one, which clients cannot verify
+          --admin-key-file <FILE>     The private key of that certificate, in PEM
+          --output <OUTPUT>           The format of events on standard output, and of the host's own log
+                                      on standard error [default: human] [possible values: human, json]
+          --level <LEVEL>             The lowest level of printed events: trace, debug (every
+                                      notification), info, warn or error [default: info]
+      -h, --help                      Print help (see more with '--help')
 
     Record:
           --record <FILE>         Records all calls of the plugin, and everything that crosses its
@@ -93,6 +105,19 @@ fn help_lists_commands_and_arguments() {
                                   on [default: 256Mi]
           --record-secrets        Records values of Secrets as they are, and not pseudonyms of the same
                                   shape
+
+    Traces:
+          --otlp-endpoint <URL>
+              Exports traces of sampled events to the OpenTelemetry collector at this URL, such as
+              http://collector:4318, with OTLP over HTTP. Otherwise that of
+              OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT. Without any of them
+              there are no traces
+          --trace-ratio <RATIO>
+              The share of the watch events that are traced, from 0 to 1 [env: OTEL_TRACES_SAMPLER_ARG]
+              [default: 0.01]
+          --otlp-certificate-authority <FILE>
+              A PEM file with certificate authorities that an https endpoint may have, beside those of
+              the system [env: OTEL_EXPORTER_OTLP_CERTIFICATE]
 
     Caches:
           --max-informers <N>
@@ -114,10 +139,25 @@ fn help_lists_commands_and_arguments() {
               A resource whose metadata.managedFields and last applied configuration are cached as well.
               May be given several times
 
+    Plugin objects:
+          --component-dir <FOLDER>      The folder below which the sources of type `file` are. Without
+                                        it, such sources are refused; `dev` uses the current folder
+          --source-policy <FILE>        A YAML file that says which sources are allowed, and which must
+                                        be signed. Without it, see docs/sources.md
+          --max-component-bytes <SIZE>  The maximum size of the cache of fetched components, such as 2Gi
+                                        [default: 2Gi]
+          --max-limits <FILE>           A YAML file with the highest `limits` that a Plugin object may
+                                        set, in the form of the key `limits` of a plugin file. A limit
+                                        that it does not name is not bounded further
+          --max-concurrency <N>         The highest `concurrency` that a Plugin object may set [default:
+                                        256]
+          --max-weight <N>              The highest `weight` that a Plugin object may set [default:
+                                        1000]
+
     Leader election:
           --leader-elect
-              Runs plugins only while this process holds a Lease, so that other processes can be on
-              standby
+              Calls plugins only while this process holds a Lease. Other processes are on standby: they
+              have loaded the plugins and filled their caches, and take over when the Lease is free
           --leader-elect-lease-duration <DURATION>
               The time after the last renewal of the Lease at which another process may acquire it
               [default: 15s]
@@ -161,9 +201,17 @@ fn help_lists_commands_and_arguments() {
           --no-build                     Runs components as they are. Otherwise a plugin whose sources
                                          are beside its `plugin.yaml` is built first, and again whenever
                                          a source changes
-          --admin-addr <ADDRESS>         The address that serves /livez, /readyz, /metrics and /plugins
-          --output <OUTPUT>              The format of events on standard output [default: human]
-                                         [possible values: human, json]
+          --admin-addr <ADDRESS>         The address that serves /livez, /readyz, /metrics and /plugins.
+                                         On an address that other machines can reach they are served
+                                         over HTTPS, and all but /livez and /readyz need a bearer token
+                                         of a user whom Kubernetes allows `get` on the path
+          --admin-cert-file <FILE>       The certificate for that address, in PEM, with those of its
+                                         authorities; read again when it changes. Otherwise the host
+                                         makes one, which clients cannot verify
+          --admin-key-file <FILE>        The private key of that certificate, in PEM
+          --output <OUTPUT>              The format of events on standard output, and of the host's own
+                                         log on standard error [default: human] [possible values: human,
+                                         json]
           --level <LEVEL>                The lowest level of printed events: trace, debug (every
                                          notification), info, warn or error [default: info]
       -h, --help                         Print help (see more with '--help')
@@ -179,6 +227,19 @@ fn help_lists_commands_and_arguments() {
                                   on [default: 256Mi]
           --record-secrets        Records values of Secrets as they are, and not pseudonyms of the same
                                   shape
+
+    Traces:
+          --otlp-endpoint <URL>
+              Exports traces of sampled events to the OpenTelemetry collector at this URL, such as
+              http://collector:4318, with OTLP over HTTP. Otherwise that of
+              OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT. Without any of them
+              there are no traces
+          --trace-ratio <RATIO>
+              The share of the watch events that are traced, from 0 to 1 [env: OTEL_TRACES_SAMPLER_ARG]
+              [default: 0.01]
+          --otlp-certificate-authority <FILE>
+              A PEM file with certificate authorities that an https endpoint may have, beside those of
+              the system [env: OTEL_EXPORTER_OTLP_CERTIFICATE]
 
     Caches:
           --max-informers <N>
@@ -199,33 +260,54 @@ fn help_lists_commands_and_arguments() {
           --cache-managed-fields <RESOURCE>
               A resource whose metadata.managedFields and last applied configuration are cached as well.
               May be given several times
+
+    Plugin objects:
+          --component-dir <FOLDER>      The folder below which the sources of type `file` are. Without
+                                        it, such sources are refused; `dev` uses the current folder
+          --source-policy <FILE>        A YAML file that says which sources are allowed, and which must
+                                        be signed. Without it, see docs/sources.md
+          --max-component-bytes <SIZE>  The maximum size of the cache of fetched components, such as 2Gi
+                                        [default: 2Gi]
+          --max-limits <FILE>           A YAML file with the highest `limits` that a Plugin object may
+                                        set, in the form of the key `limits` of a plugin file. A limit
+                                        that it does not name is not bounded further
+          --max-concurrency <N>         The highest `concurrency` that a Plugin object may set [default:
+                                        256]
+          --max-weight <N>              The highest `weight` that a Plugin object may set [default:
+                                        1000]
     ");
     insta::assert_snapshot!(help(&["rbac"]), @"
     Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
 
-    Usage: oarlock rbac [OPTIONS] <PLUGIN>...
+    Usage: oarlock rbac [OPTIONS] [PLUGIN]...
 
     Arguments:
-      <PLUGIN>...  Plugin files, folders of one plugin each, or folders of plugins
+      [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins
 
     Options:
-          --host-account <NAMESPACE/NAME>
-              The ServiceAccount that the host runs as [default: oarlock-system/oarlock]
           --log <FILTER>
               The host's own log on standard error: a level, or targets such as
               `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          --namespace <NAME>
+              Prints the RoleBinding with which this namespace lets the host act as its ServiceAccounts,
+              for Plugins in the namespace
           --cache-dir <FOLDER>
               The folder for compiled plugins, which only this user can write. Otherwise `oarlock` in
               the user's cache folder, if it is writable [env: OARLOCK_CACHE_DIR]
-          --leader-elect
-              Also prints the rights that the host needs with --leader-elect
-          --leader-elect-resource-name <NAME>
-              The name of the Lease [default: oarlock]
+          --constrained
+              With --namespace: lets the host act as them on objects of the namespace only. Needs
+              Kubernetes 1.36
+          --host-account <NAMESPACE/NAME>
+              The ServiceAccount that the host runs as [default: oarlock-system/oarlock]
           --state-dir <FOLDER>
               The folder for what a host keeps over a restart, which only this user can write: the last
               good version of each plugin, and the versions that are not tried again. Otherwise
               `oarlock` in the user's folder for state, if it is writable; `dev` uses a temporary one
               [env: OARLOCK_STATE_DIR]
+          --leader-elect
+              Also prints the rights that the host needs with --leader-elect
+          --leader-elect-resource-name <NAME>
+              The name of the Lease [default: oarlock]
           --leader-elect-resource-namespace <NAMESPACE>
               The namespace of the Lease. Otherwise that of the host's account
       -h, --help
@@ -237,19 +319,26 @@ fn help_lists_commands_and_arguments() {
     Usage: oarlock plugin inspect [OPTIONS] [FILE]
 
     Arguments:
-      [FILE]  A component (.wasm), a plugin file, or the folder of one plugin [default: .]
+      [FILE]  A component (.wasm), a plugin file, the folder of one plugin, or `oci://REFERENCE` for an
+              artifact of a registry [default: .]
 
     Options:
-          --log <FILTER>        The host's own log on standard error: a level, or targets such as
-                                `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
-          --cache-dir <FOLDER>  The folder for compiled plugins, which only this user can write.
-                                Otherwise `oarlock` in the user's cache folder, if it is writable [env:
-                                OARLOCK_CACHE_DIR]
-          --state-dir <FOLDER>  The folder for what a host keeps over a restart, which only this user
-                                can write: the last good version of each plugin, and the versions that
-                                are not tried again. Otherwise `oarlock` in the user's folder for state,
-                                if it is writable; `dev` uses a temporary one [env: OARLOCK_STATE_DIR]
-      -h, --help                Print help
+          --docker-config <FOLDER>  The folder with the `config.json` of Docker, which has the
+                                    credentials for registries. Otherwise `~/.docker` [env:
+                                    DOCKER_CONFIG]
+          --log <FILTER>            The host's own log on standard error: a level, or targets such as
+                                    `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          --cache-dir <FOLDER>      The folder for compiled plugins, which only this user can write.
+                                    Otherwise `oarlock` in the user's cache folder, if it is writable
+                                    [env: OARLOCK_CACHE_DIR]
+          --plain-http <HOST,…>     Asks these registries over plain HTTP. Registries on `localhost` and
+                                    `127.0.0.1` always are
+          --state-dir <FOLDER>      The folder for what a host keeps over a restart, which only this
+                                    user can write: the last good version of each plugin, and the
+                                    versions that are not tried again. Otherwise `oarlock` in the user's
+                                    folder for state, if it is writable; `dev` uses a temporary one
+                                    [env: OARLOCK_STATE_DIR]
+      -h, --help                    Print help
     ");
 }
 

@@ -4,6 +4,7 @@
 //! ServiceAccount. This account and the plugins' accounts have the rights that `oarlock rbac` prints, and no
 //! others.
 
+mod crds;
 mod example;
 mod kubeconfig;
 mod rights;
@@ -13,10 +14,11 @@ mod welcome;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use kube::config::Kubeconfig;
-use oarlock_controller::{account::Account, config, provision::Provision};
+use oarlock_controller::{account::Account, config, plugin_resource, provision::Provision};
 use oarlock_guest_build::progress;
 use oarlock_plugin::EngineConfig;
 use tempfile::TempDir;
@@ -29,18 +31,22 @@ use self::{
 };
 use super::{hosting, sources::Sources};
 use crate::{
-    args::{DevArgs, Environment, HostArgs},
+    args::{DevArgs, Environment, HostArgs, PluginObjectArgs},
     connect::{self, Connection},
     failure::{Ended, Failure},
     shutdown::Requests,
     state_folder,
 };
 
+/// How long the calls in progress may take at the end: a developer waits for it.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The account that the host runs as.
 const HOST: (&str, &str) = ("oarlock-system", "oarlock");
 
-/// What the host keeps: its folder for state, and compiled code.
+/// What the host keeps: its folder for state, compiled code, and components that it fetched.
 struct Kept {
+    plugin_resources: plugin_resource::Config,
     state_dir: Option<PathBuf>,
     default_state_dir: Option<PathBuf>,
     engine: EngineConfig,
@@ -58,7 +64,7 @@ pub(crate) async fn run(
     environment: &Environment,
     engine: EngineConfig,
 ) -> Ended {
-    let DevArgs { plugins, port, kubeconfig, real, fault, no_build, host } = args;
+    let DevArgs { plugins, objects, port, kubeconfig, real, fault, no_build, host } = args;
     let plugins = or_here(plugins);
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("{} does not exist", missing.display());
@@ -68,10 +74,14 @@ pub(crate) async fn run(
     }
     let real = if real { Some(RealConfig::find(environment, port, &fault)?) } else { None };
     let prepared = hosting::prepare(&host, &plugins).await?;
+    let component_dir = objects.component_dir.or_else(|| Some(PathBuf::from(".")));
+    let objects = PluginObjectArgs { component_dir, ..objects };
     if !no_build {
         build(&plugins).await?;
     }
     let state_dir = StateDir::new(state_dir, environment)?;
+    let cache_dir = engine.cache_dir.as_deref().or(state_dir.path.as_deref());
+    let plugin_resources = objects.config(HOST.0, cache_dir)?;
     // From here on, a request to end also ends the servers and removes the files of this command.
     let mut requests = Requests::listen();
     let mut server = match real {
@@ -87,7 +97,7 @@ pub(crate) async fn run(
         None => Server::embedded(port, fault).await?,
     };
     let default_state_dir = state_folder::default_folder(environment);
-    let kept = Kept { state_dir: state_dir.path, default_state_dir, engine };
+    let kept = Kept { plugin_resources, state_dir: state_dir.path, default_state_dir, engine };
     let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, kept, requests).await;
     server.shut_down().await;
     ended
@@ -129,14 +139,16 @@ async fn serve(
     kubeconfig: Option<&Path>,
     host: HostArgs,
     prepared: hosting::Prepared,
-    Kept { state_dir, default_state_dir, engine }: Kept,
+    Kept { state_dir, default_state_dir, engine, plugin_resources }: Kept,
     requests: Option<Requests>,
 ) -> Ended {
     let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
-    let Connection { client: administrator, server: url } = client(&server.kubeconfig(), None).await?;
+    let Connection { client: administrator, server: url, .. } = client(&server.kubeconfig(), None).await?;
     rights::of_host(&administrator, &account).await.map_err(Failure::running)?;
+    crds::apply(&administrator).await.map_err(Failure::running)?;
     let token = server.token_for(&administrator, &account).await?;
-    let Connection { client, .. } = client(&server.kubeconfig(), Some(token)).await?;
+    let Connection { client, metrics: client_metrics, .. } =
+        client(&server.kubeconfig(), Some(token)).await?;
 
     // The API server is ready before the file exists. The file is removed when this function returns.
     let file = KubeconfigFile::write(kubeconfig, &server.kubeconfig()).map_err(|(path, error)| {
@@ -149,8 +161,10 @@ async fn serve(
     let provision = Some(Arc::new(rights) as Arc<dyn Provision>);
     let job = hosting::Job {
         client,
+        client_metrics,
         server: url,
         plugins,
+        plugin_resources: Some(plugin_resources),
         host,
         prepared,
         engine,
@@ -158,9 +172,10 @@ async fn serve(
         default_state_dir,
         provision,
         election: None,
+        drain_timeout: DRAIN_TIMEOUT,
         requests,
     };
-    hosting::host(job, server.ended()).await
+    Box::pin(hosting::host(job, server.ended())).await
 }
 
 // === impl StateDir ===

@@ -4,22 +4,24 @@ use std::{
     future::Future,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use oarlock_controller::{
     account::Account,
-    admin,
+    admin::{self, AdminListener, CertificateFiles},
     config::{self, Circumstances},
     control::{self, ControlSocket},
     informers::Prunings,
+    plugin_resource,
     provision::Provision,
     recordings::RecordConfig,
     report::{self, HostEvent, Reporter},
-    runtime::{self, Election, RestartPolicy, RetryPolicy, Runtime, WallClock},
+    runtime::{self, ClientMetrics, Election, RestartPolicy, RetryPolicy, Runtime, WallClock},
+    traces,
 };
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::EngineConfig;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -32,8 +34,11 @@ use crate::{
 /// The arguments of [`host`].
 pub(super) struct Job {
     pub(super) client: kube::Client,
+    pub(super) client_metrics: ClientMetrics,
     pub(super) server: String,
     pub(super) plugins: Vec<PathBuf>,
+    /// How Plugin objects are run, if they are.
+    pub(super) plugin_resources: Option<plugin_resource::Config>,
     pub(super) host: HostArgs,
     pub(super) prepared: Prepared,
     pub(super) engine: EngineConfig,
@@ -42,26 +47,34 @@ pub(super) struct Job {
     pub(super) default_state_dir: Option<PathBuf>,
     pub(super) provision: Option<Arc<dyn Provision>>,
     pub(super) election: Option<Election>,
+    /// How long the calls in progress may take when the host stops.
+    pub(super) drain_timeout: Duration,
     /// Signals are handled from the time before the first file that has to be removed at the end.
     pub(super) requests: Option<Requests>,
 }
 
 /// The parts of the command line that are checked before the host starts.
 pub(super) struct Prepared {
-    admin: Option<TcpListener>,
+    admin: Option<AdminListener>,
     prunings: Prunings,
     record: Option<RecordConfig>,
+    traces: Option<traces::Config>,
 }
 
 /// Binds the address for probes and metrics, and reads the fields to prune and what to record.
 pub(super) async fn prepare(host: &HostArgs, plugins: &[PathBuf]) -> Result<Prepared, Failure> {
     let prunings = host.caches.prunings().map_err(Failure::caller)?;
     let record = host.record.clone().config(&names(plugins))?;
+    let traces = host.traces.config()?;
     let admin = match host.admin_addr {
-        Some(address) => Some(admin::bind(address).await.map_err(Failure::caller)?),
+        Some(address) => {
+            let files = host.admin_cert_file.clone().zip(host.admin_key_file.clone());
+            let files = files.map(|(certificate, key)| CertificateFiles { certificate, key });
+            Some(admin::bind(address, files).await.map_err(Failure::caller)?)
+        }
         None => None,
     };
-    Ok(Prepared { admin, prunings, record })
+    Ok(Prepared { admin, prunings, record, traces })
 }
 
 /// Returns the names of the plugins that the host begins with. Where a component without a file is no plugin,
@@ -78,8 +91,10 @@ fn names(plugins: &[PathBuf]) -> Vec<String> {
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
     let Job {
         client,
+        client_metrics,
         server,
         plugins,
+        plugin_resources,
         host,
         prepared,
         engine,
@@ -87,21 +102,29 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         default_state_dir,
         provision,
         election,
+        drain_timeout,
         requests,
     } = job;
-    let Prepared { admin, prunings, record } = prepared;
-    let HostArgs { admin_addr: _, output, level, record: _, caches, fault_swallow, detect_inconsistency } =
-        host;
+    let Prepared { admin, prunings, record, traces } = prepared;
+    let HostArgs {
+        admin_addr: _,
+        admin_cert_file: _,
+        admin_key_file: _,
+        output,
+        level,
+        record: _,
+        traces: _,
+        caches,
+        fault_swallow,
+        detect_inconsistency,
+    } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
-    let exposed =
-        admin.as_ref().and_then(|it| it.local_addr().ok()).filter(|it| !it.ip().to_canonical().is_loopback());
-    if let Some(address) = exposed {
-        reporter.report(HostEvent::AdminExposed { address: address.to_string() });
-    }
     let config = runtime::Config {
         client,
+        client_metrics,
         server,
         sources: plugins,
+        plugin_resources,
         admin,
         control: control_socket(state_dir.as_deref(), default_state_dir.as_deref(), &reporter),
         reporter,
@@ -113,7 +136,9 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         limits: caches.limits(),
         prunings,
         election,
+        drain_timeout,
         record,
+        traces,
         interception: None,
         wall_clock: WallClock::system(),
         fault_swallow,

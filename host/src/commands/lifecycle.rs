@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::plugin_name;
 use super::printed::print;
 use crate::args::{PluginChoice, RollbackArgs};
-use crate::control_client::{Finding, connect};
+use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::Ended;
 
 pub(crate) async fn suspend(args: PluginChoice, finding: Finding<'_>) -> Ended {
@@ -27,16 +27,23 @@ pub(crate) async fn resume(args: PluginChoice, finding: Finding<'_>) -> Ended {
 pub(crate) async fn rollback(args: RollbackArgs, finding: Finding<'_>) -> Ended {
     let RollbackArgs { plugin, release, host } = args;
     let plugin = plugin_name(&plugin)?;
-    let mut client = connect(host, finding).await?;
+    go_back(connect(host, finding).await?, plugin, release).await
+}
+
+/// Lets a host go back, or release versions, and prints what it did.
+pub(crate) async fn go_back(mut client: ControlClient, plugin: &str, release: bool) -> Ended {
+    let object = client.names().object(plugin);
     if release {
-        let done: Value = client.post(&format!("/v1/plugins/{plugin}/release"), json!({})).await?;
-        return print(&format!("plugin/{plugin}: {} versions released from quarantine\n", done["released"]));
+        let path = client.names().operation(plugin, "release");
+        let done: Value = client.post(&path, json!({})).await?;
+        return print(&format!("{object}: {} versions released from quarantine\n", done["released"]));
     }
-    let done: Value = client.post(&format!("/v1/plugins/{plugin}/rollback"), json!({})).await?;
+    let path = client.names().operation(plugin, "rollback");
+    let done: Value = client.post(&path, json!({})).await?;
     let text = |field: &str| done[field].as_str().unwrap_or_default().to_owned();
     let digest: String = text("to-digest").chars().take(12).collect();
     print(&format!(
-        "plugin/{plugin} rolled back from generation {} to version {} ({digest})\n",
+        "{object} rolled back from generation {} to version {} ({digest})\n",
         done["from"],
         text("to-version").escape_debug()
     ))

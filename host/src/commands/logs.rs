@@ -1,22 +1,37 @@
 //! `oarlock logs`: the newest lines of a plugin's log, and the events of the host about it.
 
+use std::time::Duration;
+
 use http_body_util::BodyExt;
+use tokio::time::{Instant, sleep};
 
 use super::plugin_name;
 use super::printed::print_bytes;
-use crate::args::{LogFormat, LogsArgs};
-use crate::control_client::{Finding, connect};
+use crate::args::{LinesChoice, LogFormat, LogsArgs};
+use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::{Ended, Failure};
 
+/// How long the lines of a plugin in a cluster are looked for again, after the host has ended.
+const TAKEOVER_LIMIT: Duration = Duration::from_secs(90);
+
+/// The pause between two tries.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest line that is waited for. The host's lines are shorter.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// Takes numbered lines from a body, and knows the number of the next one.
+#[derive(Debug, Default)]
+struct NumberedLines {
+    incomplete: Vec<u8>,
+    next: Option<u64>,
+}
+
 pub(crate) async fn run(args: LogsArgs, finding: Finding<'_>) -> Ended {
-    let LogsArgs { plugin, follow, tail, output, host } = args;
+    let LogsArgs { plugin, lines, host } = args;
     let plugin = plugin_name(&plugin)?;
-    let json = output == Some(LogFormat::Json);
-    let mut path = format!("/v1/plugins/{plugin}/lines?follow={follow}&json={json}");
-    if let Some(tail) = tail {
-        path += &format!("&tail={tail}");
-    }
     let mut client = connect(host, finding).await?;
+    let path = format!("{}?{}", client.names().operation(plugin, "lines"), query(&lines));
     let mut body = client.stream(&path).await?.into_body();
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return Err(Failure::running(anyhow::anyhow!("the host ended"))) };
@@ -24,8 +39,125 @@ pub(crate) async fn run(args: LogsArgs, finding: Finding<'_>) -> Ended {
             print_bytes(lines)?;
         }
     }
-    if follow {
+    if lines.follow {
         eprintln!("the host ends, or has unloaded the plugin");
     }
     Ok(())
+}
+
+/// Prints the lines of a plugin in a cluster. With `--follow` it goes on after a connection has ended, with
+/// the host that leads then. The host ends connections after some minutes, so that a right that was taken
+/// away ends too.
+pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines: LinesChoice) -> Ended {
+    let path = client.names().operation(plugin, "logs");
+    let mut log: Option<String> = None;
+    let mut numbered = NumberedLines::default();
+    let mut lost: Option<Instant> = None;
+    loop {
+        let from = log.as_ref().zip(numbered.next).map(|(log, next)| format!("&from={log}-{next}"));
+        let asked = format!("{path}?numbered=true&{}{}", query(&lines), from.unwrap_or_default());
+        let answer = match client.stream(&asked).await {
+            Ok(answer) => answer,
+            Err(failure) => {
+                let is_final = client.refused().is_some_and(|it| matches!(it.as_u16(), 400..=404));
+                match lost {
+                    Some(since) if !is_final && since.elapsed() < TAKEOVER_LIMIT => {
+                        sleep(RETRY_PAUSE).await;
+                        // The next request fails with the same error.
+                        let _ = client.reconnect().await;
+                        continue;
+                    }
+                    Some(_) => return Err(failure.context("the host ended, and the lines do not go on")),
+                    None => return Err(failure),
+                }
+            }
+        };
+        let now = answer.headers().get("oarlock-log").and_then(|it| it.to_str().ok()).map(str::to_owned);
+        if log.is_some() && log != now {
+            eprintln!("note: another host leads, or the plugin was loaded again: its lines follow");
+        }
+        log = now;
+        numbered.incomplete.clear();
+        let mut body = answer.into_body();
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else {
+                if lines.follow {
+                    break;
+                }
+                return Err(Failure::running(anyhow::anyhow!("the host ended before its answer")));
+            };
+            if let Some(data) = frame.data_ref() {
+                print_bytes(&numbered.take(data)?)?;
+                lost = None;
+            }
+        }
+        if !lines.follow {
+            return Ok(());
+        }
+        lost.get_or_insert_with(Instant::now);
+        // The host that has ended its answer may accept another request, and end that too.
+        sleep(RETRY_PAUSE).await;
+        let _ = client.reconnect().await;
+    }
+}
+
+fn query(lines: &LinesChoice) -> String {
+    let LinesChoice { follow, tail, since, output } = lines;
+    let json = *output == Some(LogFormat::Json);
+    let mut query = format!("follow={follow}&json={json}");
+    if let Some(tail) = tail {
+        query += &format!("&tail={tail}");
+    }
+    if let Some(since) = since {
+        query += &format!("&since={}", since.as_secs());
+    }
+    query
+}
+
+// === impl NumberedLines ===
+
+impl NumberedLines {
+    /// Returns the complete lines so far, without their numbers.
+    fn take(&mut self, data: &[u8]) -> Result<Vec<u8>, Failure> {
+        self.incomplete.extend_from_slice(data);
+        let Some(end) = self.incomplete.iter().rposition(|it| *it == b'\n') else {
+            let is_too_long = self.incomplete.len() > LONGEST_LINE;
+            let long = || Failure::running(anyhow::anyhow!("the host sends a line that does not end"));
+            return if is_too_long { Err(long()) } else { Ok(Vec::new()) };
+        };
+        let rest = self.incomplete.split_off(end + 1);
+        let complete = std::mem::replace(&mut self.incomplete, rest);
+        let mut lines = Vec::with_capacity(complete.len());
+        for line in complete.split_inclusive(|it| *it == b'\n') {
+            let space = line.iter().position(|it| *it == b' ').unwrap_or(0);
+            let number = std::str::from_utf8(&line[..space]).ok().and_then(|it| it.parse::<u64>().ok());
+            match number {
+                Some(number) => {
+                    self.next = Some(number.saturating_add(1));
+                    lines.extend_from_slice(&line[space + 1..]);
+                }
+                None => lines.extend_from_slice(line),
+            }
+        }
+        Ok(lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_printed_whole_and_without_their_numbers() {
+        let mut lines = NumberedLines::default();
+        let take = |lines: &mut NumberedLines, text: &str| {
+            String::from_utf8(lines.take(text.as_bytes()).unwrap()).unwrap()
+        };
+        assert_eq!(take(&mut lines, "7 a b\n8 c"), "a b\n");
+        assert_eq!(lines.next, Some(8));
+        assert_eq!(take(&mut lines, " d\n"), "c d\n");
+        assert_eq!((take(&mut lines, "9"), lines.next), (String::new(), Some(9)));
+        assert_eq!(take(&mut lines, " \n"), "\n");
+        assert!(lines.take(&vec![b'x'; LONGEST_LINE + 1]).is_err());
+    }
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::plugin_name;
 use super::printed::{INTERVAL, ListPrinter, Shown, print};
 use crate::age::Age;
-use crate::args::{ParkedArgs, RedeliverArgs};
-use crate::control_client::{Finding, connect};
+use crate::args::{ListOutput, ParkedArgs, ParkedChoice, RedeliverArgs};
+use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::{Ended, Failure};
 use crate::table::Table;
 use crate::view::{ParkedOf, ParkedView};
@@ -16,18 +16,24 @@ use crate::view::{ParkedOf, ParkedView};
 const ERROR: usize = 60;
 
 pub(crate) async fn list(args: ParkedArgs, finding: Finding<'_>) -> Ended {
-    let ParkedArgs { plugin, list, host } = args;
-    let path = match plugin.as_deref().map(plugin_name).transpose()? {
-        Some(plugin) => format!("/v1/parked?plugin={plugin}"),
-        None => "/v1/parked".to_owned(),
-    };
-    let mut client = connect(host, finding).await?;
+    let ParkedArgs { plugin, list: output, host } = args;
+    let plugin = plugin.as_deref().map(plugin_name).transpose()?;
+    show(connect(host, finding).await?, plugin, output).await
+}
+
+/// Shows what a host answers: what one plugin has parked, or all.
+pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, list: ListOutput) -> Ended {
+    let path = client.names().parked(plugin);
     let mut printer = ListPrinter::new(list);
     loop {
         let page: Value = client.get(&path).await?;
-        let view = ParkedView::deserialize(&page).map_err(Failure::running)?;
+        let mut view = ParkedView::deserialize(&page).map_err(Failure::running)?;
+        for it in &mut view.parked {
+            it.plugin = client.names().shown(&it.plugin);
+        }
+        let table = table(&view.parked, printer.is_wide());
         let shown = Shown {
-            table: table(&view.parked, printer.is_wide()),
+            table: if client.names().is_all() { table.with_namespaces() } else { table },
             names: view.parked.iter().map(arguments).collect(),
             json: page,
         };
@@ -47,8 +53,15 @@ pub(crate) async fn list(args: ParkedArgs, finding: Finding<'_>) -> Ended {
 }
 
 pub(crate) async fn redeliver(args: RedeliverArgs, finding: Finding<'_>) -> Ended {
-    let RedeliverArgs { plugin, subscription, object, key, all, host } = args;
+    let RedeliverArgs { plugin, parked, host } = args;
     let plugin = plugin_name(&plugin)?;
+    let what = requested(parked, plugin)?;
+    deliver_again(connect(host, finding).await?, plugin, what).await
+}
+
+/// Returns the request for what is to be tried again.
+pub(crate) fn requested(parked: ParkedChoice, plugin: &str) -> Result<Value, Failure> {
+    let ParkedChoice { subscription, object, key, all } = parked;
     let what = match (subscription, object, key, all) {
         (Some(subscription), Some(object), None, false) => {
             let (namespace, name) = object_name(&object)?;
@@ -68,12 +81,18 @@ pub(crate) async fn redeliver(args: RedeliverArgs, finding: Finding<'_>) -> Ende
                 )));
         }
     };
-    let mut client = connect(host, finding).await?;
-    let done: Value = client.post(&format!("/v1/plugins/{plugin}/redeliver"), what).await?;
+    Ok(what)
+}
+
+/// Lets a host try it again, and prints how much that is.
+pub(crate) async fn deliver_again(mut client: ControlClient, plugin: &str, what: Value) -> Ended {
+    let path = client.names().operation(plugin, "redeliver");
+    let done: Value = client.post(&path, what).await?;
+    let object = client.names().object(plugin);
     match done["redelivered"].as_u64().unwrap_or(0) {
-        0 => print(&format!("plugin/{plugin}: nothing is parked\n")),
-        1 => print(&format!("plugin/{plugin}: 1 object or key is tried again\n")),
-        n => print(&format!("plugin/{plugin}: {n} objects and keys are tried again\n")),
+        0 => print(&format!("{object}: nothing is parked\n")),
+        1 => print(&format!("{object}: 1 object or key is tried again\n")),
+        n => print(&format!("{object}: {n} objects and keys are tried again\n")),
     }
 }
 

@@ -5,7 +5,7 @@ mod describe;
 use serde_json::Value;
 
 use super::plugin_name;
-use super::printed::{INTERVAL, ListPrinter, Shown, pretty, print};
+use super::printed::{INTERVAL, ListPrinter, Shown, pretty, print, yaml};
 use crate::args::{ListFormat, PluginsArgs};
 use crate::control_client::{Finding, connect};
 use crate::failure::{Ended, Failure};
@@ -23,6 +23,7 @@ pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
         let page: Value = client.get(&format!("/v1/plugins/{}", plugin_name(plugin)?)).await?;
         return match list.output {
             Some(ListFormat::Json) => print(&pretty(&page)?),
+            Some(ListFormat::Yaml) => print(&yaml(&page)?),
             Some(ListFormat::Name) => print(&format!("plugin/{}\n", parse::<PluginView>(&page)?.name)),
             Some(ListFormat::Wide) | None => print(&describe::text(&parse(&page)?)),
         };

@@ -11,17 +11,17 @@ use crate::failure::{Ended, Failure};
 use crate::table::{Table, Widths, text_of};
 
 /// The interval at which `--watch` asks the host.
-pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a list shows of one answer of the host.
-pub(super) struct Shown {
-    pub(super) json: Value,
-    pub(super) table: Table,
-    pub(super) names: Vec<String>,
+pub(crate) struct Shown {
+    pub(crate) json: Value,
+    pub(crate) table: Table,
+    pub(crate) names: Vec<String>,
 }
 
 /// Prints a list, and with `--watch` what changes in it.
-pub(super) struct ListPrinter {
+pub(crate) struct ListPrinter {
     output: ListOutput,
     widths: Widths,
     before: Vec<String>,
@@ -29,12 +29,12 @@ pub(super) struct ListPrinter {
 }
 
 /// Prints a text. Fails quietly if standard output is closed.
-pub(super) fn print(text: &str) -> Ended {
+pub(crate) fn print(text: &str) -> Ended {
     print_bytes(text.as_bytes())
 }
 
 /// Prints bytes as they come, which may end within a character.
-pub(super) fn print_bytes(bytes: &[u8]) -> Ended {
+pub(crate) fn print_bytes(bytes: &[u8]) -> Ended {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::output)
 }
@@ -45,29 +45,35 @@ pub(super) fn names(names: &[String]) -> Vec<String> {
 }
 
 /// Returns JSON as kubectl prints it, with a newline at the end.
-pub(super) fn pretty(json: &Value) -> Result<String, Failure> {
+pub(crate) fn pretty(json: &Value) -> Result<String, Failure> {
     let mut text = Vec::new();
     write_json_pretty(&mut text, json).map_err(Failure::running)?;
     text.push(b'\n');
     String::from_utf8(text).map_err(Failure::running)
 }
 
+/// Returns JSON as YAML, with a newline at the end. YAML escapes characters that control a terminal.
+pub(crate) fn yaml(json: &Value) -> Result<String, Failure> {
+    serde_norway::to_string(json).map_err(Failure::running)
+}
+
 // === impl ListPrinter ===
 
 impl ListPrinter {
-    pub(super) fn new(output: ListOutput) -> Self {
+    pub(crate) fn new(output: ListOutput) -> Self {
         Self { output, widths: Widths::default(), before: Vec::new(), is_first: true }
     }
 
-    pub(super) fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         self.output.output == Some(ListFormat::Wide)
     }
 
     /// Prints an answer: all of it the first time, then the rows that changed.
-    pub(super) fn print(&mut self, shown: &Shown, nothing: &str) -> Ended {
+    pub(crate) fn print(&mut self, shown: &Shown, nothing: &str) -> Ended {
         let is_first = std::mem::take(&mut self.is_first);
         let lines = match self.output.output {
             Some(ListFormat::Json) => vec![pretty(&shown.json)?.trim_end().to_owned()],
+            Some(ListFormat::Yaml) => vec![yaml(&shown.json)?.trim_end().to_owned()],
             Some(ListFormat::Name) => names(&shown.names),
             Some(ListFormat::Wide) | None => {
                 if is_first && shown.table.is_empty() {

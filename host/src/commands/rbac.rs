@@ -2,23 +2,34 @@
 
 use std::io::Write;
 
-use oarlock_controller::{rbac, report::OneLine};
+use oarlock_controller::{
+    rbac::{self, Impersonation},
+    report::OneLine,
+};
 use oarlock_plugin::EngineConfig;
 
 use super::examine;
 use crate::{
-    args::RbacArgs,
+    args::{NamespaceName, RbacArgs},
     failure::{Ended, Failure},
 };
 
 pub(crate) async fn run(args: RbacArgs, engine: EngineConfig) -> Ended {
     let RbacArgs {
         plugins,
+        namespace,
+        constrained,
         host_account,
         leader_elect,
         leader_elect_resource_name: lease,
         leader_elect_resource_namespace,
     } = args;
+    if let Some(NamespaceName(namespace)) = namespace {
+        let impersonation =
+            if constrained { Impersonation::Constrained } else { Impersonation::Unconstrained };
+        let yaml = rbac::opt_in(&host_account, &namespace, impersonation).map_err(Failure::running)?;
+        return std::io::stdout().write_all(yaml.as_bytes()).map_err(Failure::output);
+    }
     let engine = examine::engine(engine)?;
     let mut needs = Vec::new();
     for file in examine::load(&plugins)? {

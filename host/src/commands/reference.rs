@@ -1,25 +1,29 @@
-//! `oarlock reference`: what the page of the configuration is made from, as JSON. A hidden command, for
-//! `cargo xtask docs`.
+//! `oarlock reference`: what the pages of the configuration and of the metrics are made from, as JSON. A
+//! hidden command, for `cargo xtask docs`.
 
 use std::io::Write;
 
 use clap::{Command, CommandFactory};
-use oarlock_controller::config::PluginFile;
+use oarlock_component_source::Policy;
+use oarlock_controller::{admin::METRICS, config::PluginFile, plugin_resource::crd};
 use oarlock_guest_build::Project;
 use oarlock_plugin_test::Case;
 use serde_json::{Value, json};
 
 use crate::{
-    args::Args,
+    args::{Args, KubectlArgs},
     failure::{Ended, Failure},
 };
 
 pub(crate) fn run() -> Ended {
     let reference = json!({
         "pluginFile": PluginFile::schema(),
+        "customResourceDefinitions": crd::definitions(),
         "case": Case::schema(),
         "project": Project::settings_schema(),
+        "sourcePolicy": Policy::schema(),
         "environment": environment(),
+        "metrics": METRICS,
     });
     std::io::stdout().write_all(format!("{reference:#}\n").as_bytes()).map_err(Failure::output)
 }
@@ -28,6 +32,7 @@ pub(crate) fn run() -> Ended {
 fn environment() -> Vec<Value> {
     let mut variables = Vec::new();
     add_variables(&Args::command(), &mut variables);
+    add_variables(&KubectlArgs::command(), &mut variables);
     for (name, meaning) in oarlock_guest_build::ENVIRONMENT {
         variables.push(json!({ "name": name, "meaning": meaning }));
     }

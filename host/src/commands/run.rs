@@ -1,6 +1,6 @@
 //! `oarlock run`: runs plugins against a cluster.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use oarlock_leader_election as leader;
 
@@ -16,13 +16,16 @@ use crate::{
     state_folder,
 };
 
+/// The longest time between two looks of a host on standby at the Lease.
+const STANDBY_WAIT: Duration = Duration::from_secs(1);
+
 pub(crate) async fn run(
     args: RunArgs,
     state_dir: Option<PathBuf>,
     environment: &Environment,
     engine: EngineConfig,
 ) -> Ended {
-    let RunArgs { plugins, cluster, host, election } = args;
+    let RunArgs { plugins, drain_timeout, watch_plugins, objects, cluster, host, election } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("--plugins {} does not exist", missing.display());
         return Err(Failure::caller(missing)
@@ -34,13 +37,20 @@ pub(crate) async fn run(
     }
     let prepared = hosting::prepare(&host, &plugins).await?;
     let state_dir = state_folder::state_folder(state_dir, environment)?;
-    let Connection { client, server } = connect::connect(&cluster, environment).await?;
+    let Connection { client, metrics: client_metrics, server } =
+        connect::connect(&cluster, environment).await?;
+    let plugin_resources = match watch_plugins {
+        true => Some(objects.config(client.default_namespace(), engine.cache_dir.as_deref())?),
+        false => None,
+    };
     let election = candidacy(election, client.default_namespace(), environment)?;
     hosting::host(
         hosting::Job {
             client,
+            client_metrics,
             server,
             plugins,
+            plugin_resources,
             host,
             prepared,
             engine,
@@ -48,6 +58,7 @@ pub(crate) async fn run(
             default_state_dir: state_folder::default_folder(environment),
             provision: None,
             election,
+            drain_timeout,
             requests: Requests::listen(),
         },
         std::future::pending(),
@@ -72,7 +83,13 @@ fn candidacy(
     if !leader_elect {
         return Ok(None);
     }
-    let config = leader::Config { lease_duration, renew_deadline, retry_period, release_on_cancel: true };
+    let config = leader::Config {
+        lease_duration,
+        renew_deadline,
+        retry_period,
+        longest_wait: Some(STANDBY_WAIT),
+        release_on_cancel: true,
+    };
     let namespace = namespace.as_deref().unwrap_or(default_namespace);
     let machine = environment.hostname.as_deref().unwrap_or("oarlock");
     Election::new(namespace, &name, machine, config)

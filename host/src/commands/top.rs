@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use terminal_size::{Height, Width, terminal_size};
 
 use super::plugin_name;
-use super::printed::{INTERVAL, names, pretty, print};
+use super::printed::{INTERVAL, names, pretty, print, yaml};
 use crate::args::{ListFormat, SortBy, TopArgs};
 use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::{Ended, Failure};
@@ -47,7 +47,22 @@ struct Row {
 pub(crate) async fn run(args: TopArgs, finding: Finding<'_>) -> Ended {
     let TopArgs { plugin, sort_by, once, output, no_headers, host } = args;
     let plugin = plugin.as_deref().map(plugin_name).transpose()?;
-    let mut client = connect(host, finding).await?;
+    let client = connect(host, finding).await?;
+    show(client, plugin, Shown { sort_by, once, output, no_headers }).await
+}
+
+/// How the plugins are shown.
+pub(crate) struct Shown {
+    pub(crate) sort_by: SortBy,
+    /// Prints one table and ends, also in a terminal.
+    pub(crate) once: bool,
+    pub(crate) output: Option<ListFormat>,
+    pub(crate) no_headers: bool,
+}
+
+/// Shows what a host answers: one plugin, or all.
+pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, shown: Shown) -> Ended {
+    let Shown { sort_by, once, output, no_headers } = shown;
     let is_live = io::stdout().is_terminal() && !once && matches!(output, None | Some(ListFormat::Wide));
     let mut before = sample(&mut client, plugin).await?;
     let mut is_first = true;
@@ -58,9 +73,10 @@ pub(crate) async fn run(args: TopArgs, finding: Finding<'_>) -> Ended {
         rows.sort_by(|a, b| compare(b, a, sort_by).then_with(|| a.name.cmp(&b.name)));
         before = now;
         match output {
-            Some(ListFormat::Json) => {
+            Some(format @ (ListFormat::Json | ListFormat::Yaml)) => {
                 let plugins: Vec<_> = rows.iter().map(Row::json).collect();
-                return print(&pretty(&json!({ "plugins": plugins }))?);
+                let page = json!({ "plugins": plugins });
+                return print(&if format == ListFormat::Json { pretty(&page)? } else { yaml(&page)? });
             }
             Some(ListFormat::Name) => {
                 let rows: Vec<_> = rows.iter().map(|row| format!("plugin/{}", row.name)).collect();
@@ -68,7 +84,11 @@ pub(crate) async fn run(args: TopArgs, finding: Finding<'_>) -> Ended {
             }
             Some(ListFormat::Wide) | None => {}
         }
-        let lines = table(&rows, output == Some(ListFormat::Wide)).lines(!no_headers);
+        let mut table = table(&rows, output == Some(ListFormat::Wide));
+        if client.names().is_all() {
+            table = table.with_namespaces();
+        }
+        let lines = table.lines(!no_headers);
         if !is_live {
             if rows.is_empty() {
                 eprintln!("the host has no plugins");
@@ -84,8 +104,12 @@ pub(crate) async fn run(args: TopArgs, finding: Finding<'_>) -> Ended {
 }
 
 async fn sample(client: &mut ControlClient, plugin: Option<&str>) -> Result<PluginsView, Failure> {
-    let page: Value = client.get("/v1/plugins").await?;
+    let path = client.names().usage(plugin);
+    let page: Value = client.get(&path).await?;
     let mut view = PluginsView::deserialize(page).map_err(Failure::running)?;
+    for it in &mut view.plugins {
+        it.name = client.names().shown(&it.name);
+    }
     if let Some(name) = plugin {
         view.plugins.retain(|it| it.name == name);
         if view.plugins.is_empty() {

@@ -21,7 +21,8 @@ fn dev_removes_its_files_after_sigterm_and_after_sigint() {
 
         let (code, rest) = running.end(signal);
         assert_eq!(code, Some(0), "{rest:?}");
-        assert!(rest.last().unwrap().contains("host-stopping"), "{rest:?}");
+        assert!(rest.iter().any(|line| line.contains("host-stopping")), "{rest:?}");
+        assert!(rest.last().unwrap().contains("host-drained"), "{rest:?}");
         assert!(!kubeconfig.exists());
     }
 }

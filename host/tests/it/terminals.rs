@@ -21,22 +21,28 @@ fn standard_error_has_no_colours_unless_it_is_a_terminal() {
 }
 
 #[test]
-fn every_line_has_a_level_and_exposed_pages_cause_a_warning() {
+fn every_line_has_a_level_and_pages_for_other_machines_are_served_over_https() {
     let folder = tempfile::tempdir().unwrap();
     for (address, is_open) in [("127.0.0.1:0", false), ("0.0.0.0:0", true), ("[::ffff:127.0.0.1]:0", false)] {
         let mut command = oarlock(folder.path());
         command.args(["dev", "--output", "json", "--admin-addr", address]);
         let mut running = Running::start(command);
         assert_eq!(running.until("dev-cluster-ready")["level"], "info");
+        let line = running.until("admin-listening");
+        assert_eq!(
+            (&line["level"], &line["scheme"]),
+            (&"info".into(), &if is_open { "https" } else { "http" }.into())
+        );
         if is_open {
-            let line = running.until("admin-exposed");
-            assert_eq!(line["level"], "warn");
+            let line = running.until("admin-self-signed");
             assert!(line["address"].as_str().unwrap().starts_with("0.0.0.0:"), "{line}");
         }
-        assert_eq!(running.until("admin-listening")["level"], "info");
         let (_, rest) = running.end("TERM");
         for line in rest {
-            assert!(line.contains(r#""level":""#) && (is_open || !line.contains("admin-exposed")), "{line}");
+            assert!(
+                line.contains(r#""level":""#) && (is_open || !line.contains("admin-self-signed")),
+                "{line}"
+            );
         }
     }
 }

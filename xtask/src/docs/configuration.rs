@@ -22,7 +22,7 @@ the units `ms`, `s` and `m`. An unknown key is an error.
 ";
 
 /// The files: the heading, the property of the host's answer, and the text before the table.
-const FILES: [(&str, &str, &str); 3] = [
+const FILES: [(&str, &str, &str); 4] = [
     (
         "plugin.yaml",
         "pluginFile",
@@ -33,6 +33,12 @@ const FILES: [(&str, &str, &str); 3] = [
         "oarlock.toml",
         "project",
         "Lies beside `plugin.yaml` and says how the component is built. It is optional.",
+    ),
+    (
+        "The source policy",
+        "sourcePolicy",
+        "The file of `oarlock run --source-policy`, in YAML: where components may come from. \
+         [Where components come from](../sources.md#the-policy-of-the-host) has an example.",
     ),
     (
         "A case",

@@ -1,7 +1,7 @@
 //! The responses of `/livez` and `/readyz`, in the format of Kubernetes' own components.
 //!
-//! Unlike those, a response contains the reason of a failed check: it is no secret, and the operator needs
-//! it.
+//! Where everybody may read them, the reason of a failed check is withheld, as there; the page of that check,
+//! for which credentials are needed, has it. On a loopback address the reasons are in the list.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,23 @@ use axum::response::{IntoResponse, Response};
 
 use crate::health::Check;
 
+/// Whether a list of checks says why one failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Reasons {
+    Shown,
+    /// Neither reasons nor notes are shown.
+    Withheld,
+}
+
 /// Returns the response for all checks except the excluded ones. It names each check if the query has
 /// `verbose`, or if one fails. `notes` are lines for people, which do not change the status code.
-pub(super) fn all(name: &str, checks: Vec<Check>, notes: &[String], query: &[(String, String)]) -> Response {
+pub(super) fn all(
+    name: &str,
+    checks: Vec<Check>,
+    notes: &[String],
+    query: &[(String, String)],
+    reasons: Reasons,
+) -> Response {
     let is_verbose = query.iter().any(|(name, _)| name == "verbose");
     let mut excluded: BTreeSet<&str> =
         query.iter().filter(|(name, _)| name == "exclude").map(|(_, check)| &**check).collect();
@@ -25,7 +39,11 @@ pub(super) fn all(name: &str, checks: Vec<Check>, notes: &[String], query: &[(St
             lines.push_str(&format!("[+]{} ok\n", check.name));
         } else {
             all_pass = false;
-            lines.push_str(&format!("[-]{} failed: {}\n", check.name, check.failures.join("; ")));
+            let reason = match reasons {
+                Reasons::Shown => check.failures.join("; "),
+                Reasons::Withheld => "reason withheld".to_owned(),
+            };
+            lines.push_str(&format!("[-]{} failed: {reason}\n", check.name));
         }
     }
     if !excluded.is_empty() {
@@ -33,6 +51,7 @@ pub(super) fn all(name: &str, checks: Vec<Check>, notes: &[String], query: &[(St
         let unknown = unknown.join(",");
         lines.push_str(&format!("warn: some health checks cannot be excluded: no matches for {unknown}\n"));
     }
+    let notes = if reasons == Reasons::Shown { notes } else { &[] };
     let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
     match (all_pass, is_verbose) {
         (true, false) => format!("ok\n{notes}").into_response(),

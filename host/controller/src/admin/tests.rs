@@ -14,8 +14,10 @@ use tower::ServiceExt;
 use super::*;
 use crate::control::HostFacts;
 use crate::informers::{InformerHandle, Limits, Purpose, ResourceSource};
+use crate::metrics::ClientMetrics;
 use crate::report;
 use crate::tasks::Tasks;
+use crate::traces::Traces;
 
 struct Namespaces;
 
@@ -32,12 +34,18 @@ impl ResourceSource for Namespaces {
     }
 }
 
-fn admin() -> Admin {
+pub(super) fn admin() -> Admin {
     let (tasks, _) = Tasks::new(CancellationToken::new());
     let (reporter, _) = report::channel(report::Config::default());
     let informers = Informers::new(tasks, reporter.clone(), Arc::new(Namespaces), Limits::default());
     let statuses = StatusRegistry::default();
-    let metrics = Metrics::new(statuses.clone(), informers.clone(), reporter.clone());
+    let metrics = Metrics::new(
+        statuses.clone(),
+        informers.clone(),
+        reporter.clone(),
+        ClientMetrics::default(),
+        Traces::default(),
+    );
     Admin {
         health: Health::new(informers.clone()),
         control: Control {
@@ -46,6 +54,7 @@ fn admin() -> Admin {
             reporter,
             rollback: crate::reload::rollbacks().0,
             host: Arc::new(HostFacts::default()),
+            leadership: crate::leadership::Leadership::sole(),
             token: CancellationToken::new(),
         },
         metrics,
@@ -61,7 +70,7 @@ fn namespaces_handle(admin: &Admin) -> InformerHandle {
 
 async fn answer(admin: &Admin, path: &str, accept: &str) -> Response {
     let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).unwrap();
-    admin.clone().router().oneshot(request).await.unwrap()
+    admin.clone().router(Reasons::Shown).oneshot(request).await.unwrap()
 }
 
 async fn get(admin: &Admin, path: &str) -> (u16, String) {
@@ -122,8 +131,8 @@ async fn the_pages_show_plugins_informers_budget_and_metrics() {
 
 #[tokio::test]
 async fn the_error_of_a_port_in_use_names_the_flag() {
-    let taken = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let error = bind(taken.local_addr().unwrap()).await.unwrap_err();
+    let taken = bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+    let error = bind(taken.address(), None).await.unwrap_err();
     assert!(matches!(error, Error::AddressInUse { .. }));
     assert!(error.to_string().contains("--admin-addr"), "{error}");
 }
@@ -216,4 +225,27 @@ async fn the_plugins_page_shows_a_refused_plugin_without_control_characters() {
     handle.update(|status| status.phase = crate::status::Phase::Serving);
     let page: serde_json::Value = serde_json::from_str(&get(&admin, "/plugins").await.1).unwrap();
     assert_eq!(page["plugins"][0]["phase"], "serving");
+}
+
+#[tokio::test]
+async fn the_reason_of_a_failed_check_is_withheld_from_probes_without_credentials() {
+    let admin = admin();
+    let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+    admin.statuses.register(status).update(|status| status.waits_for = vec!["a canary".to_owned()]);
+    let pages = admin.clone().router(Reasons::Withheld);
+    let page = async |path: &str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let body = pages.clone().oneshot(request).await.unwrap().into_body();
+        String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap()
+    };
+    insta::assert_snapshot!(page("/readyz").await, @r"
+    [+]ping ok
+    [-]plugin-files failed: reason withheld
+    [+]informer-sync ok
+    [+]api-server ok
+    readyz check failed
+    ");
+    // The page of the check, which needs credentials.
+    insta::assert_snapshot!(page("/readyz/plugin-files").await, @"the host has not read the plugin files yet");
+    assert_eq!(page("/readyz?exclude=plugin-files").await, "ok\n");
 }

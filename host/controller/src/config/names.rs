@@ -25,6 +25,15 @@ pub(crate) fn dns_subdomain(name: &str) -> Result<(), Invalid> {
     check(name, 253, &['-', '.'])
 }
 
+/// Accepts the name of a plugin in the host: a DNS label, or the labels of a namespace and of a Plugin with a
+/// dot between them.
+pub(crate) fn plugin(name: &str) -> Result<(), Invalid> {
+    match name.split_once('.') {
+        Some((namespace, name)) => dns_label(namespace).and_then(|()| dns_label(name)),
+        None => dns_label(name),
+    }
+}
+
 /// Returns a DNS label made from a text; none if the text has no letter or digit.
 pub(super) fn dns_label_from(text: &str) -> Option<String> {
     let plain = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' };

@@ -61,8 +61,8 @@ pub struct OutOfRange {
 }
 
 /// The most instances of one plugin.
-pub(super) const MAX_CONCURRENCY: u32 = 256;
-pub(super) const MAX_WEIGHT: u32 = 1_000;
+pub(crate) const MAX_CONCURRENCY: u32 = 256;
+pub(crate) const MAX_WEIGHT: u32 = 1_000;
 const MAX_LOSSES: u32 = 1_000;
 const TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3_600));
 /// The range of `instances.recycleAboveMemory`, if it is not 0.
@@ -73,11 +73,11 @@ fn or_zero(zero: &str, range: &str) -> String {
     format!("{zero}, or {range}")
 }
 
-pub(super) fn default_concurrency() -> u32 {
+pub(crate) fn default_concurrency() -> u32 {
     1
 }
 
-pub(super) fn default_weight() -> u32 {
+pub(crate) fn default_weight() -> u32 {
     100
 }
 

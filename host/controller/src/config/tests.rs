@@ -1,3 +1,6 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::*;
 
 const GOOD: &str = "\
@@ -27,7 +30,7 @@ fn a_yaml_file_is_read_and_its_component_resolved_against_its_folder() {
     assert_eq!(file.component, Path::new("plugins/hello/../target/guests/hello.wasm"));
     assert_eq!(file.service_account.to_string(), "oarlock-plugins/hello");
     assert_eq!(serde_json::to_string(&file.config).unwrap(), r#"{"greeting":"hi","list":[1,2.5,null]}"#);
-    assert!(file.suspend);
+    assert!(file.is_suspended && !file.suspend_writes);
 }
 
 #[test]
@@ -37,16 +40,18 @@ fn a_toml_file_is_read() {
     let file = PluginFile::parse(Path::new("hello.toml"), text).unwrap();
     assert_eq!(file.component, Path::new("/opt/hello.wasm"));
     assert_eq!(file.service_account.name, "b.c");
-    assert!(!file.suspend);
+    assert!(!file.suspend_writes);
 }
 
 #[test]
 fn the_error_of_an_unknown_key_names_line_and_the_closest_known_key() {
-    insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
-    insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
+    insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"
+    plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)
+    ");
+    insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)");
     insta::assert_snapshot!(error(&GOOD.replace("  name: hello", "  nam: hello")), @"plugins/hello/plugin.yaml:5:3: unknown key `nam` in `serviceAccount`; did you mean `name`? (known keys: namespace, name)");
     insta::assert_snapshot!(error(&format!("{GOOD}limits:\n  memry: 64Mi\n")), @"plugins/hello/plugin.yaml:11:3: unknown key `memry` in `limits`; did you mean `memory`? (known keys: memory, callDeadline, startDeadline, logLinesPerSecond, requestsPerSecond, hostcall, crossing, tableElements, coreInstances, tries, lossTries)");
-    insta::assert_snapshot!(toml_error("name = \"a\"\ncomponnt = \"b\"\n"), @"hello.toml:2:1: unknown key `componnt`; did you mean `component`? (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
+    insta::assert_snapshot!(toml_error("name = \"a\"\ncomponnt = \"b\"\n"), @"hello.toml:2:1: unknown key `componnt`; did you mean `component`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)");
 }
 
 #[test]
@@ -121,7 +126,7 @@ fn a_folder_is_read_into_valid_files_and_errors() {
     let errors: Vec<_> = loaded.errors.iter().map(|error| error.to_string().replace(&root, "")).collect();
     insta::assert_snapshot!(errors.join("\n"), @"
     c.yml: the plugin name `hello` is already used in a.yaml
-    d.toml:1:1: unknown key `nam`; did you mean `name`? (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)
+    d.toml:1:1: unknown key `nam`; did you mean `name`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)
     ");
 
     assert!(load_dir(&dir.path().join("absent")).is_err());
@@ -132,7 +137,9 @@ fn a_folder_is_read_into_valid_files_and_errors() {
 #[test]
 fn the_detail_of_an_error_leaves_the_path_out() {
     let detail = |text: &str| PluginFile::parse(Path::new("a: b/plugin.yaml"), text).unwrap_err().detail();
-    insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
+    insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"
+    line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)
+    ");
     insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is not a valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
     insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"limits.memory: 1Ki is not between 64Ki and 4Gi");
 }
@@ -308,4 +315,25 @@ fn a_component_without_a_plugin_file_is_a_plugin_if_it_gets_an_account() {
     let file = &load_paths_under(&paths, dev).files[0];
     assert_eq!(file.service_account.to_string(), "default/my-plugin-v2");
     assert_eq!(file.component, paths[0]);
+}
+
+#[test]
+fn a_malformed_plugin_file_keeps_its_name_from_an_object() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.yaml");
+    let text = "name: a\ncomponent: a.wasm\nserviceAccount: {namespace: a, name: a}\n";
+    let object = PluginFile::parse(Path::new("/clusterplugins.oarlock.dev/a/uid/a.yaml"), text).unwrap();
+    let definitions = BTreeMap::from([(Arc::from("a"), Arc::new(object))]);
+    let owners = BTreeMap::from([("a".to_owned(), path.clone())]);
+    let load = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let mut loaded = load_dir(dir.path()).unwrap();
+        loaded.add(&definitions, &owners);
+        let files: Vec<_> = loaded.files.into_iter().map(|it| it.path).collect();
+        (files, loaded.errors.len())
+    };
+    assert_eq!(load(text), (vec![path.clone()], 1), "the file has the name");
+    assert_eq!(load("name: ["), (vec![], 2), "it has the name still");
+    let other = text.replace("name: a\n", "name: b\n");
+    assert_eq!(load(&other), (vec![path.clone(), definitions["a"].path.clone()], 0));
 }

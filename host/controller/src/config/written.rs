@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Error, PluginFile, RawFile, error::Place};
+use super::{Error, PluginFile, RawFile, error::Place, names};
 
 // === impl PluginFile ===
 
@@ -18,7 +18,9 @@ impl PluginFile {
             service_account,
             config,
             limits,
-            suspend,
+            suspend_writes,
+            is_suspended,
+            dry_run,
             concurrency,
             weight,
             instances,
@@ -31,7 +33,9 @@ impl PluginFile {
             "serviceAccount": service_account,
             "config": config,
             "limits": limits,
-            "suspend": suspend,
+            "suspend": is_suspended,
+            "suspendWrites": suspend_writes,
+            "dryRun": dry_run,
             "concurrency": concurrency,
             "weight": weight,
             "instances": instances,
@@ -46,7 +50,7 @@ impl PluginFile {
             place: Place::default(),
             message: error.to_string(),
         })?;
-        let file = Self::validated(path, "", raw)?;
+        let file = Self::validated(path, "", raw, names::plugin)?;
         Ok(Self { component: component.to_owned(), ..file })
     }
 
@@ -55,7 +59,7 @@ impl PluginFile {
     pub(crate) fn behaviour(&self) -> Value {
         let mut json = self.to_json();
         if let Some(settings) = json.as_object_mut() {
-            for key in ["component", "suspend", "weight"] {
+            for key in ["component", "suspend", "suspendWrites", "weight"] {
                 settings.remove(key);
             }
         }
@@ -73,6 +77,8 @@ mod tests {
             name = "p"
             component = "p.wasm"
             suspend = true
+            suspendWrites = true
+            dryRun = true
             concurrency = 4
             weight = 7
             config = {a = [1, 2.5, "\u007f"], b = {c = true}}

@@ -42,6 +42,31 @@ impl Refusal {
         }
     }
 
+    /// A Plugin or ClusterPlugin that the host has not loaded. The names of others are not for this user.
+    pub(crate) fn not_loaded(object: &str) -> Self {
+        Self {
+            status: StatusCode::NOT_FOUND,
+            error: format!("the host runs no {object}"),
+            hint: Some(
+                "kubectl oarlock plugins lists the objects; -o wide says why the host does not run one"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// An operation that only the leader of an election carries out.
+    pub(super) fn standby(leader: &str) -> Self {
+        let leads = match leader {
+            "" => "no host leads at this moment".to_owned(),
+            leader => format!("the leader is {leader}"),
+        };
+        Self {
+            status: StatusCode::CONFLICT,
+            error: format!("this host is on standby and calls no plugin: {leads}"),
+            hint: Some("give the command to the leader, in its Pod or on its machine".to_owned()),
+        }
+    }
+
     pub(super) fn busy(plugin: &str, limit: Duration) -> Self {
         let error = format!(
             "plugin {plugin} is in a call since {} s; the command is carried out when the call ends",

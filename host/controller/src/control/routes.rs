@@ -1,6 +1,7 @@
 //! The operations as HTTP requests.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
@@ -18,7 +19,7 @@ use crate::report::{self, HostEvent, Line, LineReader, Timestamp};
 
 /// Which lines of a plugin are asked for.
 #[derive(Debug, Deserialize)]
-struct LinesQuery {
+pub(crate) struct LinesQuery {
     /// Only the last lines; without it all that the host keeps.
     tail: Option<u64>,
     /// Goes on with new lines.
@@ -27,6 +28,13 @@ struct LinesQuery {
     /// JSON objects in place of lines for people.
     #[serde(default)]
     json: bool,
+    /// Only lines that are at most so many seconds old.
+    since: Option<u64>,
+    /// Puts the number of each line in front of it, so that a client can go on after its connection is lost.
+    #[serde(default)]
+    numbered: bool,
+    /// Begins with this line of this log, if it is the log of the plugin: `LOG-NUMBER`.
+    from: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,7 +45,7 @@ struct ParkedQuery {
 /// What is to be delivered again.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-enum RedeliverRequest {
+pub(crate) enum RedeliverRequest {
     All,
     Object { subscription: String, namespace: String, name: String },
     Key { kind: String, namespace: String, name: String },
@@ -45,7 +53,7 @@ enum RedeliverRequest {
 
 /// A command that was carried out.
 #[derive(Debug, Serialize)]
-struct Done {
+pub(crate) struct Done {
     plugin: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     redelivered: Option<u64>,
@@ -53,9 +61,20 @@ struct Done {
 
 /// How many versions the host tries again.
 #[derive(Debug, Serialize)]
-struct Released {
+pub(crate) struct Released {
     released: usize,
 }
+
+/// How lines are written.
+#[derive(Clone, Copy, Debug)]
+struct LineForm {
+    json: bool,
+    numbered: bool,
+    since: Option<Timestamp>,
+}
+
+/// The header with the name of a log: the numbers of lines count within it.
+const LOG_HEADER: &str = "oarlock-log";
 
 /// Returns the operations that read, for the admin address.
 pub(crate) fn reading(control: Control) -> Router {
@@ -112,7 +131,7 @@ async fn resume(State(control): State<Control>, Path(plugin): Path<String>) -> R
     Ok(Json(Done { plugin, redelivered: None }))
 }
 
-async fn redeliver(
+pub(crate) async fn redeliver(
     State(control): State<Control>,
     Path(plugin): Path<String>,
     Json(what): Json<RedeliverRequest>,
@@ -128,14 +147,14 @@ async fn redeliver(
     Ok(Json(Done { plugin, redelivered }))
 }
 
-async fn roll_back(
+pub(crate) async fn roll_back(
     State(control): State<Control>,
     Path(plugin): Path<String>,
 ) -> Result<Json<RolledBack>, Refusal> {
     Ok(Json(control.roll_back(&plugin).await?))
 }
 
-async fn release(
+pub(crate) async fn release(
     State(control): State<Control>,
     Path(plugin): Path<String>,
 ) -> Result<Json<Released>, Refusal> {
@@ -143,13 +162,17 @@ async fn release(
 }
 
 /// Streams the lines about a plugin. With `follow` the stream ends with the plugin or the host.
-async fn lines(
+pub(crate) async fn lines(
     State(control): State<Control>,
     Path(plugin): Path<String>,
     Query(query): Query<LinesQuery>,
 ) -> Result<Response, Refusal> {
-    let LinesQuery { tail, follow, json } = query;
+    let LinesQuery { tail, follow, json, since, numbered, from } = query;
     let kept = control.reporter.kept_lines(&plugin).ok_or_else(|| control.unknown(&plugin))?;
+    let reader = from.and_then(|from| kept.reader_from(&from)).unwrap_or_else(|| kept.reader(tail));
+    let since = since.map(|seconds| Timestamp::now().before(Duration::from_secs(seconds)));
+    let form = LineForm { json, numbered, since };
+    let log = kept.id().to_string();
     let token = control.token.clone();
     let read = move |reader: Option<LineReader>| {
         let token = token.clone();
@@ -157,7 +180,7 @@ async fn lines(
             let mut reader = reader?;
             let mut is_open = true;
             loop {
-                let text = text_of(&mut reader, json);
+                let text = text_of(&mut reader, form);
                 if !text.is_empty() {
                     let next = (follow && is_open).then_some(reader);
                     return Some((Ok::<_, Infallible>(Bytes::from(text)), next));
@@ -175,11 +198,12 @@ async fn lines(
         }
     };
     let content_type = if json { "application/x-ndjson" } else { "text/plain; charset=utf-8" };
-    let body = Body::from_stream(stream::unfold(Some(kept.reader(tail)), read));
-    Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
+    let body = Body::from_stream(stream::unfold(Some(reader), read));
+    Ok(([(header::CONTENT_TYPE.as_str(), content_type), (LOG_HEADER, &log)], body).into_response())
 }
 
-fn text_of(reader: &mut LineReader, as_json: bool) -> Vec<u8> {
+fn text_of(reader: &mut LineReader, form: LineForm) -> Vec<u8> {
+    let LineForm { json, numbered, since } = form;
     let read = reader.read();
     let skipped = (read.skipped > 0).then(|| Line {
         time: Timestamp::now(),
@@ -187,9 +211,17 @@ fn text_of(reader: &mut LineReader, as_json: bool) -> Vec<u8> {
         plugin: None,
         generation: None,
     });
+    // A line about lost lines has the number of the next one: a client that goes on there gets it again.
+    let numbers = skipped.iter().map(|_| read.first).chain(read.first..);
     let mut text = Vec::new();
-    for line in skipped.iter().chain(&read.lines) {
-        match as_json {
+    for (line, number) in skipped.iter().chain(&read.lines).zip(numbers) {
+        if since.is_some_and(|since| line.time < since) {
+            continue;
+        }
+        if numbered {
+            text.extend_from_slice(format!("{number} ").as_bytes());
+        }
+        match json {
             // Serialising into memory does not fail.
             true => drop(report::write_json(&mut text, line)),
             false => text.extend_from_slice(line.to_string().as_bytes()),

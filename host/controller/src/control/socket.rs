@@ -167,7 +167,7 @@ impl ControlSocket {
 
 /// Serves until the token is cancelled. A client that does not read its answer delays the end for a moment
 /// only.
-pub(crate) async fn serve_until(serving: impl IntoFuture<Output = io::Result<()>>, token: CancellationToken) {
+async fn serve_until(serving: impl IntoFuture<Output = io::Result<()>>, token: CancellationToken) {
     let limit = async {
         token.cancelled().await;
         tokio::time::sleep(LAST_ANSWERS).await;

@@ -10,9 +10,12 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::informers::{Informers, Limits, ResourceSource};
+use crate::leadership::Leadership;
+use crate::metrics::ClientMetrics;
 use crate::reload;
 use crate::report::{self, HostEvent, Level};
 use crate::tasks::Tasks;
+use crate::traces::Traces;
 
 struct NoSource;
 
@@ -33,13 +36,27 @@ fn control() -> Control {
     let (reporter, _) = report::channel(report::Config::default());
     let informers = Informers::new(tasks, reporter.clone(), Arc::new(NoSource), Limits::default());
     let statuses = StatusRegistry::default();
-    let metrics = Metrics::new(statuses.clone(), informers, reporter.clone());
+    let metrics = Metrics::new(
+        statuses.clone(),
+        informers,
+        reporter.clone(),
+        ClientMetrics::default(),
+        Traces::default(),
+    );
     let name: Arc<str> = "mirror".into();
     statuses.register(PluginStatus::loading(name.clone(), "m.yaml".into(), "m.wasm".into(), "a/b".into()));
     reporter.keep_lines(&name);
     metrics.plugin(&name).called("on-add", "retry", Duration::from_millis(3));
     let (rollback, _) = reload::rollbacks();
-    Control { statuses, metrics, reporter, rollback, host: Arc::default(), token: CancellationToken::new() }
+    Control {
+        statuses,
+        metrics,
+        reporter,
+        rollback,
+        host: Arc::default(),
+        leadership: Leadership::sole(),
+        token: CancellationToken::new(),
+    }
 }
 
 async fn ask(operations: &Router, method: &str, path: &str, body: &str) -> (u16, String) {
@@ -53,8 +70,12 @@ async fn ask(operations: &Router, method: &str, path: &str, body: &str) -> (u16,
 }
 
 fn log(control: &Control, message: &str) {
-    let event =
-        HostEvent::GuestLog { level: Level::Info, message: message.to_owned(), pairs: Default::default() };
+    let event = HostEvent::GuestLog {
+        level: Level::Info,
+        object: None,
+        message: message.to_owned(),
+        pairs: Default::default(),
+    };
     control.reporter.about(&"mirror".into(), 1).report(event);
 }
 

@@ -31,6 +31,7 @@ use crate::status::{
     BacklogStats, PARKED_SHOWN, PluginStatusHandle, ReadBacklog, ReadQueue, SubscriptionStatus,
 };
 use crate::subscriptions::forbidden_hint;
+use crate::traces::Cause;
 
 /// The generation that the dispatcher calls.
 pub(super) struct ActiveGeneration {
@@ -59,6 +60,8 @@ pub(super) struct ActiveGeneration {
     /// Writes the state of the generation.
     pub(super) progress: GenerationHandle,
     alarm: Alarm,
+    /// The sampled event that has woken keys, which are queued next.
+    pub(super) woken_by: Option<Cause>,
     /// Keys were woken, and perhaps not queued yet.
     has_woken: bool,
     /// A time of the recent past, so that a busy dispatcher need not read the clock for its timers.
@@ -114,6 +117,7 @@ impl ActiveGeneration {
         old: Option<Self>,
         generation: Generation,
         queue: &PluginQueue,
+        leads: bool,
     ) -> (Self, Mode, Option<DrainingGeneration>) {
         let Generation {
             number,
@@ -161,7 +165,7 @@ impl ActiveGeneration {
             number,
             exported,
             reporter,
-            subscriptions: replace_subscriptions(before, subscriptions, mode),
+            subscriptions: replace_subscriptions(before, subscriptions, mode, leads),
             crash_backoff: CrashBackoff::new(),
             restarts: Restarts::default(),
             retry,
@@ -177,6 +181,7 @@ impl ActiveGeneration {
             parked_due: None,
             progress,
             alarm: Alarm::default(),
+            woken_by: None,
             has_woken: false,
             latest: now,
             guards,
@@ -222,9 +227,9 @@ impl ActiveGeneration {
             });
             (status, read_backlog)
         });
-        let queue = queue.clone();
+        let (queue, lanes) = (queue.clone(), self.lanes.len());
         let read_queue: Option<ReadQueue> =
-            if self.exported.reconciler { Some(Arc::new(move || queue.stats())) } else { None };
+            if self.exported.reconciler { Some(Arc::new(move || queue.stats(lanes))) } else { None };
         status.set_subscriptions(statuses.collect(), read_queue);
         for subscription in &self.subscriptions {
             self.report_opened(subscription);
@@ -264,6 +269,15 @@ impl ActiveGeneration {
                 });
             }
             Access::Forbidden(_) => {}
+        }
+    }
+
+    /// Opens the subscriptions, which were closed while the host was on standby. All objects that they see
+    /// now are delivered as initial adds.
+    pub(super) fn open(&mut self, status: &PluginStatusHandle) {
+        for index in 0..self.subscriptions.len() {
+            self.subscriptions[index].leave_standby();
+            self.apply_access(index, status);
         }
     }
 
@@ -371,6 +385,7 @@ fn replace_subscriptions(
     mut before: Vec<ActiveSubscription>,
     after: Vec<GenerationSubscription>,
     mode: Mode,
+    leads: bool,
 ) -> Vec<ActiveSubscription> {
     let mut replaced = Vec::with_capacity(after.len());
     for subscription in after {
@@ -384,7 +399,7 @@ fn replace_subscriptions(
                 if let Some(old) = old.filter(|old| old.plan.resource == new.plan.resource) {
                     new.listener.inherit_deletes(&old.listener);
                 }
-                replaced.push(ActiveSubscription::new(*new));
+                replaced.push(ActiveSubscription::new(*new, leads));
             }
             (GenerationSubscription::InheritsListener(plan), Some(old)) => {
                 replaced.push(old.inherit_listener(plan, mode));

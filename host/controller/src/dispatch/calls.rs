@@ -15,6 +15,7 @@ use tokio_util::sync::ReusableBoxFuture;
 
 use super::call::{Answering, Instance, MakeInstance, PreparedCall};
 use super::due_call::{CallId, DueCall};
+use super::trace::TracedCall;
 use crate::tasks::Tasks;
 
 /// The calls in progress, and the due calls that wait for them.
@@ -45,6 +46,8 @@ pub(super) struct Work {
     pub(super) id: Option<CallId>,
     pub(super) call: PreparedCall,
     pub(super) began: Instant,
+    /// Only of a sampled call.
+    pub(super) trace: Option<Box<TracedCall>>,
 }
 
 /// The end of a [`Job`].
@@ -92,6 +95,11 @@ impl Calls {
 
     pub(super) fn is_empty(&self) -> bool {
         !self.is_inline_busy && self.apart.is_empty()
+    }
+
+    /// Returns how many jobs are in progress.
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.is_inline_busy) + self.apart.len()
     }
 
     /// Returns whether a call is in progress within this task.
@@ -187,10 +195,17 @@ impl Job {
                 return ended(None, EndedJob::CannotStart { due, error });
             }
         };
-        let Some(Work { call, began, .. }) = work else {
+        let Some(Work { call, began, trace, .. }) = work else {
             return ended(Some(instance), EndedJob::Made);
         };
-        let result = instance.call(&call.complete().await).await;
+        let result = {
+            let complete = call.complete().await;
+            let calling = instance.call(&complete);
+            match trace {
+                None => calling.await,
+                Some(trace) => Box::pin(trace.follow(calling)).await,
+            }
+        };
         let instance = result.is_ok().then_some(instance);
         let at = instance.as_ref().and_then(|instance| instance.ended_at()).unwrap_or_else(Instant::now);
         ended_at(at, instance, EndedJob::Called { due: call.into_due(), began, result })

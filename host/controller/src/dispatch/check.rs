@@ -20,6 +20,7 @@ use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliverySta
 use super::crash_backoff::Decision;
 use super::due_call::{CallKey, DueCall, Outcome};
 use crate::kube_access::OwnWriteDecision;
+use crate::traces::EventTrace;
 
 // === impl CallKey ===
 
@@ -69,7 +70,8 @@ impl Dispatcher {
 
     /// Adds the keys that a notification names to the work queue. A full queue is tried again later.
     fn enqueue(&self, active: &ActiveGeneration, subscription: usize, delivery: &Delivery) -> Outcome {
-        let rule = &active.subscriptions[subscription].plan.enqueue;
+        let plan = &active.subscriptions[subscription].plan;
+        let (rule, trace) = (&plan.enqueue, self.trace_event(plan, delivery));
         let notification = &delivery.notification;
         // When an object changes which key it names, both the old and the new key are reconciled.
         let states = [notification.old(), notification.new()];
@@ -77,7 +79,8 @@ impl Dispatcher {
         let is_initial = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
         let mut is_full = false;
         for key in states.into_iter().flatten().filter_map(|state| rule.key(state)) {
-            is_full |= self.queue.add_for(key, &version, is_initial).is_err();
+            let cause = trace.as_ref().map(EventTrace::cause);
+            is_full |= self.queue.add_for(key, &version, is_initial, cause).is_err();
         }
         if is_full { Outcome::RetryAfter(active.retry.cap) } else { Outcome::Done }
     }

@@ -52,6 +52,11 @@ pub(crate) enum RedeliverError {
 pub(super) enum Command {
     Suspend(oneshot::Sender<()>),
     Resume(oneshot::Sender<()>),
+    /// What the plugin's definition says about its suspension.
+    Declare {
+        is_suspended: bool,
+        done: oneshot::Sender<()>,
+    },
     Redeliver(Redeliver, oneshot::Sender<Result<u64, RedeliverError>>),
     Parked(oneshot::Sender<Vec<Parked>>),
 }
@@ -74,6 +79,12 @@ impl Commands {
     /// Calls the plugin again after [`Commands::suspend`].
     pub(crate) async fn resume(&self) {
         self.ask(Command::Resume).await;
+    }
+
+    /// Stops the calls of the plugin or allows them, as its definition says. A plugin is called when neither
+    /// its definition nor [`Commands::suspend`] stops its calls.
+    pub(crate) async fn declare(&self, is_suspended: bool) {
+        self.ask(|done| Command::Declare { is_suspended, done }).await;
     }
 
     /// Tries parked objects and keys again, now. Returns how many.
@@ -108,6 +119,11 @@ impl Dispatcher {
             }
             Command::Resume(done) => {
                 self.is_suspended = false;
+                self.show_phase(active.as_deref());
+                let _ = done.send(());
+            }
+            Command::Declare { is_suspended, done } => {
+                self.is_declared_suspended = is_suspended;
                 self.show_phase(active.as_deref());
                 let _ = done.send(());
             }

@@ -51,6 +51,10 @@ impl EventObject for EventView {
             Content::Metadata => self.object.metadata_json(),
         })
     }
+
+    fn name(&self) -> Option<String> {
+        Some(self.object.key().to_string())
+    }
 }
 
 fn parse(pointer: &str) -> Result<JsonPointer, contract::Error> {

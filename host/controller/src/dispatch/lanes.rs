@@ -94,6 +94,11 @@ impl Lanes {
         self.lanes.len() > 1
     }
 
+    /// Returns how many lanes there are.
+    pub(super) fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
     pub(super) fn n_busy(&self) -> usize {
         self.n_busy
     }

@@ -19,7 +19,7 @@ pub(crate) const LOSS_REASONS: [&str; 9] =
     ["trap", "exit", "deadline", "memory", "table", "invalid-data", "cannot-start", "host-panic", "other"];
 
 /// Returns the [reason](LOSS_REASONS) of an error.
-fn loss_reason(error: &CallError) -> &'static str {
+pub(super) fn loss_reason(error: &CallError) -> &'static str {
     match error {
         CallError::Trap { .. } => "trap",
         CallError::Exit { .. } => "exit",
@@ -62,17 +62,18 @@ impl Dispatcher {
         self.instance_lost(active, "start", String::new(), None, lane, Instant::now(), error);
     }
 
-    /// Counts a lost instance of a generation, and returns the reason.
+    /// Counts an instance of a generation that was lost in a function, and returns the reason.
     pub(super) fn count_loss(
         &self,
         health: &GenerationHealth,
         progress: &GenerationHandle,
+        function: &str,
         error: &CallError,
     ) -> &'static str {
         progress.instance_lost();
         let reason = loss_reason(error);
         health.lost(matches!(error, CallError::DeadlineExceeded { .. }));
-        self.metrics.lost(reason);
+        self.metrics.lost(function, reason);
         self.status.update(|status| status.instances_lost += 1);
         reason
     }
@@ -94,7 +95,7 @@ impl Dispatcher {
         };
         active.lanes.lost(lane, Instant::now() + wait);
         active.expect_parked();
-        let reason = self.count_loss(&active.health, &active.progress, error);
+        let reason = self.count_loss(&active.health, &active.progress, function, error);
         self.show_phase(Some(active));
         let of = if about.is_empty() { "" } else { " of " };
         self.status.record_error(&format!("{function}{of}{about}: {}", error.in_full()));

@@ -3,6 +3,7 @@
 //! It belongs to the plugin, not to one of its generations: keys that wait survive a trap and a swap, since a
 //! key holds nothing that could be outdated.
 
+mod causes;
 mod key;
 mod order;
 
@@ -18,11 +19,13 @@ use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::{Charge, Use};
 use parking_lot::Mutex;
 
+use self::causes::Causes;
 pub(crate) use self::key::Key;
 use self::order::{InitialKeys, NewKeysFirst};
 use super::due_call::Outcome;
 use super::read_sets::ReadSets;
 use crate::status::{PARKED_SHOWN, QueueStats};
+use crate::traces::{self, Cause};
 
 /// The most keys that a queue may hold: waiting, delayed, parked or being worked on.
 const LIMIT: usize = 100_000;
@@ -37,6 +40,7 @@ pub(crate) struct PluginQueue {
     events: Arc<AtomicUsize>,
     initial_keys: InitialKeys,
     read_sets: ReadSets,
+    causes: Causes,
 }
 
 /// Changes with every event of a key, but not with a replay.
@@ -86,6 +90,7 @@ impl PluginQueue {
             events: Arc::default(),
             initial_keys,
             read_sets: ReadSets::default(),
+            causes: Causes::default(),
         }
     }
 
@@ -94,17 +99,22 @@ impl PluginQueue {
         &self.read_sets
     }
 
+    /// Returns the sampled events that queued the keys.
+    pub(super) fn causes(&self) -> &Causes {
+        &self.causes
+    }
+
     /// Adds a key because something changed that it read. That is an event, also of a parked key.
     ///
     /// # Errors
     ///
     /// As [`PluginQueue::add`].
-    pub(super) fn wake(&self, key: &Key) -> Result<(), contract::Error> {
+    pub(super) fn wake(&self, key: &Key, cause: Option<Cause>) -> Result<(), contract::Error> {
         let mut state = self.state.lock();
         if state.is_parked(key) {
             state.versions.entry(key.clone()).or_default().n_added += 1;
         }
-        self.add_key(&mut state, key, None, false)
+        self.add_key(&mut state, key, None, false, cause)
     }
 
     /// Adds a key, now or after a delay. A key that the queue holds already can always be added.
@@ -120,7 +130,7 @@ impl PluginQueue {
         if !is_replaying && state.is_parked(&key) {
             state.versions.entry(key.clone()).or_default().n_added += 1;
         }
-        self.add_key(&mut state, &key, delay, is_replaying)
+        self.add_key(&mut state, &key, delay, is_replaying, traces::current_cause())
     }
 
     /// Adds the key that an object names, like [`PluginQueue::add`]. The object's version becomes the key's
@@ -131,11 +141,12 @@ impl PluginQueue {
         key: WorkKey,
         resource_version: &str,
         is_initial: bool,
+        cause: Option<Cause>,
     ) -> Result<(), contract::Error> {
         let version = resource_version.parse().unwrap_or(0);
         let key = Key::from(key);
         let mut state = self.state.lock();
-        self.add_key(&mut state, &key, None, is_initial)?;
+        self.add_key(&mut state, &key, None, is_initial, cause)?;
         let newest = state.versions.entry(key).or_default();
         newest.object = version.max(newest.object);
         Ok(())
@@ -147,6 +158,7 @@ impl PluginQueue {
         key: &Key,
         delay: Option<Duration>,
         is_initial: bool,
+        cause: Option<Cause>,
     ) -> Result<(), contract::Error> {
         let is_held = state.held.contains(key);
         if !is_held {
@@ -162,6 +174,9 @@ impl PluginQueue {
             self.initial_keys.lock().remove(key);
         } else if !is_held {
             self.initial_keys.lock().insert(key.clone());
+        }
+        if let Some(cause) = cause {
+            self.causes.add(key, cause);
         }
         match delay {
             Some(delay) => self.keys.add_after(key.clone(), delay),
@@ -322,17 +337,27 @@ impl PluginQueue {
         deferred.into_iter().for_each(|key| self.keys.add(key));
     }
 
-    pub(super) fn stats(&self) -> QueueStats {
+    /// Returns the state of the queue of a plugin with so many lanes.
+    pub(super) fn stats(&self, lanes: usize) -> QueueStats {
         let state = self.state.lock();
-        let pending = self.keys.len() + self.keys.n_delayed() + state.deferred.len();
+        let ready = self.keys.len();
+        let delayed = self.keys.n_delayed() + state.deferred.len();
+        let (unfinished, longest) = self.keys.unfinished();
+        let calls = self.replays.load(Ordering::Relaxed) + self.events.load(Ordering::Relaxed);
         let mut parked_keys: Vec<_> = state.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
         parked_keys.sort();
         let wakes_by_any_change = self.read_sets.n_any();
         QueueStats {
-            pending: pending as u64,
+            pending: (ready + delayed) as u64,
             parked: state.parked.len() as u64,
             parked_keys,
             wakes_by_any_change,
+            ready: ready as u64,
+            delayed: delayed as u64,
+            unfinished,
+            longest,
+            calls: calls as u64,
+            lanes: lanes as u64,
         }
     }
 }

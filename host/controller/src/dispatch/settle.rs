@@ -46,6 +46,7 @@ impl Dispatcher {
         if !active.crash_backoff.is_empty() {
             active.crash_backoff.clear(&due.key());
         }
+        self.count_reconcile(due, &answer);
         let (outcome, reported) = match answer {
             Ok(Answer::Done) => (Outcome::Done, CallOutcome::Done),
             Ok(Answer::RequeueAfter(after)) => (Outcome::RequeueAfter(after), CallOutcome::Done),
@@ -83,6 +84,7 @@ impl Dispatcher {
     ) {
         let outcome = match result {
             Ok(answer) => {
+                self.count_reconcile(due, &answer);
                 let (outcome, reported) = match answer {
                     Ok(Answer::Done) => (Outcome::Done, CallOutcome::Done),
                     Ok(Answer::RequeueAfter(after)) => (Outcome::RequeueAfter(after), CallOutcome::Done),
@@ -104,7 +106,7 @@ impl Dispatcher {
                 outcome
             }
             Err(error) => {
-                self.count_loss(&draining.health, &draining.progress, &error);
+                self.count_loss(&draining.health, &draining.progress, due.function(), &error);
                 Outcome::RetryAfter(draining.retry.base)
             }
         };
@@ -117,6 +119,15 @@ impl Dispatcher {
             // The active generation has a call of its own.
             DueCall::Synced { .. } => {}
             DueCall::Key(key) => self.queue.finish(key, outcome),
+        }
+    }
+
+    /// Counts an answer of `reconcile` that is neither a plain success nor a failure that is tried again.
+    fn count_reconcile(&self, due: &DueCall, answer: &Result<Answer, Failure>) {
+        match (due, answer) {
+            (DueCall::Key(_), Ok(Answer::RequeueAfter(_))) => self.metrics.requeued(),
+            (DueCall::Key(_), Err(Failure::Terminal(_))) => self.metrics.terminal(),
+            _ => {}
         }
     }
 

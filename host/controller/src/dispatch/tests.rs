@@ -9,5 +9,6 @@ mod failing;
 mod keys;
 mod losing_instances;
 mod rig;
+mod standby;
 mod swapping;
 mod waking;

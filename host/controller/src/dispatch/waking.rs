@@ -17,6 +17,7 @@ use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliverySta
 use super::due_call::Outcome;
 use super::slice::Slice;
 use crate::plan::SubscriptionPlan;
+use crate::traces::EventTrace;
 
 /// How many keys are queued before other tasks of the worker get their turn.
 const SLICE: usize = 256;
@@ -42,6 +43,8 @@ impl Dispatcher {
             () if is_initial => return Outcome::Done,
             () => sets.changed(&lister.name, &delivery.notification),
         }
+        let trace = self.trace_event(&subscription.plan, delivery);
+        active.woken_by = trace.as_ref().map(EventTrace::cause);
         active.note_woken();
         Outcome::Done
     }
@@ -71,14 +74,17 @@ impl Dispatcher {
     pub(super) async fn queue_woken(&self, active: &mut ActiveGeneration, slice: &mut Slice, has_call: bool) {
         let sets = self.queue.read_sets();
         // A queue that is full for the first key is full for the others.
+        let cause = active.woken_by.take();
         let Some(first) = sets.first_due() else { return };
-        if self.queue.wake(&first).is_err() {
+        if self.queue.wake(&first, cause.clone()).is_err() {
             return active.note_woken();
         }
         let mut keys = sets.take_due().into_iter();
         let mut n_queued = 0_usize;
         while let Some(key) = keys.next() {
-            if self.queue.wake(&key).is_err() {
+            // The first key has the cause already.
+            let cause = cause.clone().filter(|_| key != first);
+            if self.queue.wake(&key, cause).is_err() {
                 sets.put_back(std::iter::once(key).chain(keys));
                 return active.note_woken();
             }

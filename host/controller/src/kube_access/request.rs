@@ -4,7 +4,13 @@
 //! guest chooses. Requests are never repeated here. A guest names resources by their parts. Each part is
 //! checked, so that a path always leads to one object of one resource, or to its status or scale.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -19,7 +25,9 @@ use super::{failure, rate::Rate};
 use crate::{
     discovery::{self, Discovery, Served},
     identity::Identity,
+    leadership::Leadership,
     metrics::Writes,
+    traces::RequestTrace,
 };
 
 /// The timeout of a request.
@@ -42,6 +50,10 @@ pub(super) struct Requester {
     /// The account that every request impersonates.
     impersonate: HeaderValue,
     writes: Writes,
+    /// Whether writes are sent as dry runs.
+    dry_run: bool,
+    /// Decides whether this host may write.
+    leadership: Leadership,
     /// The plugin's name, which is also its field manager.
     pub(super) plugin: Arc<str>,
 }
@@ -71,6 +83,7 @@ impl Requester {
         identity: Identity,
         rate: Rate,
         writes: Writes,
+        leadership: Leadership,
     ) -> Self {
         Self {
             client,
@@ -83,8 +96,15 @@ impl Requester {
                 .unwrap_or_else(|_| HeaderValue::from_static("-")),
             identity,
             writes,
+            dry_run: false,
+            leadership,
             plugin,
         }
+    }
+
+    /// Sets whether writes are sent as dry runs, so that the API server checks them and stores nothing.
+    pub(super) fn dry_run(self, dry_run: bool) -> Self {
+        Self { dry_run, ..self }
     }
 
     /// Sets the account to which bodies are charged while a request runs.
@@ -117,8 +137,10 @@ impl Requester {
         }
         let is_write = method != Method::GET;
         let mut charge = self.charge(body.len())?;
+        let trace = RequestTrace::begin(&method, content_type, &path);
         let mut uri = path;
-        for (idx, (name, value)) in query.iter().enumerate() {
+        let dry_run = (is_write && self.dry_run).then_some(("dryRun", "All"));
+        for (idx, (name, value)) in query.iter().copied().chain(dry_run).enumerate() {
             uri.push(if idx == 0 { '?' } else { '&' });
             uri.push_str(name);
             uri.push('=');
@@ -150,10 +172,16 @@ impl Requester {
             }
             Ok::<_, Error>((parts, status))
         };
-        let answer = tokio::time::timeout(REQUEST_TIMEOUT, answer)
-            .await
-            .unwrap_or_else(|_| Err(failure::no_answer(what, REQUEST_TIMEOUT)));
+        let answer = tokio::time::timeout(REQUEST_TIMEOUT, answer);
+        let answer = match is_write {
+            true => self.fenced(what, answer).await?,
+            false => answer.await,
+        };
+        let answer = answer.unwrap_or_else(|_| Err(failure::no_answer(what, REQUEST_TIMEOUT)));
         self.writes.count(&method, content_type, answer.as_ref().ok().map(|(parts, _)| parts.status));
+        if let Some(trace) = trace {
+            trace.end(answer.as_ref().ok().map(|(parts, _)| parts.status));
+        }
         let (parts, body) = answer?;
         if parts.status.is_success() {
             return Ok(charge);
@@ -168,6 +196,23 @@ impl Requester {
             }
             error => Err(error),
         }
+    }
+
+    /// Makes a write for as long as this host may write. Leadership is checked before each poll: a write that
+    /// waits for a connection, or that a stopped process continues with, is not sent when another host may
+    /// lead. A write that was sent before may still be carried out: its outcome is unknown.
+    async fn fenced<T>(&self, what: &str, write: impl Future<Output = T>) -> Result<T, Error> {
+        let mut write = pin!(write);
+        let mut is_first = true;
+        poll_fn(|cx| {
+            let was_first = std::mem::replace(&mut is_first, false);
+            match self.leadership.check_write() {
+                Ok(()) => write.as_mut().poll(cx).map(Ok),
+                Err(error) if was_first => Poll::Ready(Err(Error::Unavailable(format!("{what}: {error}")))),
+                Err(error) => Poll::Ready(Err(Error::Timeout(format!("{what}: {error}")))),
+            }
+        })
+        .await
     }
 
     /// Charges the bytes that a request keeps in the host while it runs.
@@ -337,3 +382,6 @@ fn escape(text: &str, into: &mut String) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{rate::Rate, request::Requester};
-use crate::{discovery::Discovery, identity::Identity};
+use crate::{discovery::Discovery, identity::Identity, leadership::Leadership};
 use oarlock_fake_api::{FakeApi, Reply};
 
 /// Returns a discovery document of the core group with the resources that tests use.
@@ -27,8 +27,13 @@ pub(super) fn requester(api: &FakeApi) -> Requester {
 
 /// Returns a requester with another account.
 pub(super) fn requester_as(api: &FakeApi, identity: Identity) -> Requester {
+    requester_of(api, identity, Leadership::sole())
+}
+
+/// Returns a requester of a host in an election.
+pub(super) fn requester_of(api: &FakeApi, identity: Identity, leadership: Leadership) -> Requester {
     let client = api.client();
     let discovery = Arc::new(Discovery::new(client.clone()));
     let rate = Rate { per_second: 1.0, burst: 1000 };
-    Requester::new(client, discovery, "hello".into(), identity, rate, Default::default())
+    Requester::new(client, discovery, "hello".into(), identity, rate, Default::default(), leadership)
 }

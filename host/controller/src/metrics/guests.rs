@@ -17,7 +17,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::scrape::{Labels, labels};
+/// The labels of one series, in their order.
+type Labels = Vec<(String, String)>;
 
 /// All series of one name, of all plugins.
 #[derive(Default)]
@@ -38,7 +39,7 @@ pub(super) fn encode<'p>(
             let shown = shown.entry(format!("oarlock_guest_{sample}")).or_default();
             shown.kinds.insert(family.kind);
             shown.series.extend(family.series.into_iter().map(|(own, value)| {
-                let mut labels = labels("plugin", plugin);
+                let mut labels = vec![("plugin".to_owned(), plugin.to_owned())];
                 labels.extend(own.into_iter().map(|(name, value)| (name, escaped(value))));
                 (labels, value)
             }));

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::Writes;
 use super::histogram::{Histogram, HistogramView};
+use super::reconciles::{KeyMetrics, ReconcileCounts, ReconcileMetrics};
 use super::writes::WriteCount;
 use crate::dispatch::LOSS_REASONS;
 
@@ -22,12 +23,16 @@ pub(super) const OUTCOMES: [&str; 3] = ["done", "retry", "parked"];
 /// The outcome that is no failure.
 const DONE: usize = 0;
 
+/// The function of the reconciler, the last of [`FUNCTIONS`].
+const RECONCILE: usize = FUNCTIONS.len() - 1;
+
 /// Counts what the dispatcher does for one plugin, over all its generations.
 #[derive(Debug, Default)]
 pub(crate) struct PluginMetrics {
     functions: [Function; FUNCTIONS.len()],
     notifications_waited: OnceLock<Box<Histogram>>,
-    keys_waited: OnceLock<Box<Histogram>>,
+    keys: KeyMetrics,
+    reconciles: ReconcileMetrics,
     lost: [AtomicU64; LOSS_REASONS.len()],
     restarts: AtomicU64,
     usage: Usage,
@@ -78,8 +83,21 @@ impl PluginMetrics {
         self.notifications_waited.get_or_init(Box::default).observe(waited);
     }
 
-    /// Counts one lost instance. The reason is one of [`LOSS_REASONS`].
-    pub(crate) fn lost(&self, reason: &str) {
+    /// Counts one call of `reconcile` that asked for another one, in addition to [`PluginMetrics::called`].
+    pub(crate) fn requeued(&self) {
+        self.reconciles.requeued();
+    }
+
+    /// Counts one call of `reconcile` whose failure is terminal, in addition to [`PluginMetrics::called`].
+    pub(crate) fn terminal(&self) {
+        self.reconciles.terminal();
+    }
+
+    /// Counts one instance that was lost in a function. The reason is one of [`LOSS_REASONS`].
+    pub(crate) fn lost(&self, function: &str, reason: &str) {
+        if function == FUNCTIONS[RECONCILE] {
+            self.reconciles.lost(reason);
+        }
         if let Some(idx) = LOSS_REASONS.iter().position(|it| *it == reason) {
             self.lost[idx].fetch_add(1, Relaxed);
         }
@@ -128,10 +146,26 @@ impl PluginMetrics {
         functions.filter_map(|(name, function)| Some((name, function.duration.get()?.view())))
     }
 
-    /// Returns how long notifications and keys waited for their first call, by queue.
-    pub(super) fn waits(&self) -> impl Iterator<Item = (&'static str, HistogramView)> {
-        let queues = [("notifications", &self.notifications_waited), ("keys", &self.keys_waited)];
-        queues.into_iter().filter_map(|(queue, waited)| Some((queue, waited.get()?.view())))
+    /// Returns how long notifications waited for their first call, if there was one.
+    pub(super) fn notifications_waited(&self) -> Option<HistogramView> {
+        self.notifications_waited.get().map(|it| it.view())
+    }
+
+    /// Returns the counters of the work queue.
+    pub(super) fn keys(&self) -> &KeyMetrics {
+        &self.keys
+    }
+
+    /// Returns how the calls of `reconcile` ended.
+    pub(super) fn reconciles(&self) -> ReconcileCounts {
+        let outcomes = &self.functions[RECONCILE].outcomes;
+        let failed = outcomes[DONE + 1..].iter().map(|n| n.load(Relaxed)).sum();
+        self.reconciles.counts(outcomes[DONE].load(Relaxed), failed)
+    }
+
+    /// Returns the duration of the calls of `reconcile`.
+    pub(super) fn reconcile_duration(&self) -> HistogramView {
+        self.functions[RECONCILE].duration.get().map(|it| it.view()).unwrap_or_default()
     }
 
     /// Returns the number of lost instances, by reason.
@@ -159,15 +193,29 @@ impl PluginMetrics {
 
     /// Returns how long notifications and keys waited.
     fn queue_duration(&self) -> HistogramView {
-        let mut all = HistogramView::default();
-        self.waits().for_each(|(_, queue)| all.add(&queue));
+        let mut all = self.keys.waited_view();
+        if let Some(notifications) = self.notifications_waited() {
+            all.add(&notifications);
+        }
         all
     }
 }
 
 impl WorkQueueMetrics for PluginMetrics {
+    fn added(&self) {
+        self.keys.add();
+    }
+
     fn waited(&self, duration: Duration) {
-        self.keys_waited.get_or_init(Box::default).observe(duration);
+        self.keys.waited(duration);
+    }
+
+    fn worked(&self, duration: Duration) {
+        self.keys.worked(duration);
+    }
+
+    fn retried(&self) {
+        self.keys.retry();
     }
 }
 
@@ -185,7 +233,7 @@ mod tests {
         }
         metrics.called("on-add", "done", Duration::from_millis(2));
         for reason in LOSS_REASONS {
-            metrics.lost(reason);
+            metrics.lost("on-add", reason);
         }
         assert_eq!(metrics.calls().next(), Some(("on-add", "done", 2)));
         assert_eq!(metrics.calls().count(), FUNCTIONS.len() * OUTCOMES.len());
@@ -195,8 +243,26 @@ mod tests {
         metrics.waited(Duration::from_secs(1));
         WorkQueueMetrics::waited(&metrics, Duration::from_secs(2));
         WorkQueueMetrics::waited(&metrics, Duration::from_secs(2));
-        let waits: Vec<_> = metrics.waits().map(|(queue, view)| (queue, view.count())).collect();
-        assert_eq!(waits, [("notifications", 1), ("keys", 2)]);
+        let notifications = metrics.notifications_waited().map(|it| it.count());
+        assert_eq!((notifications, metrics.keys().waited_view().count()), (Some(1), 2));
         assert_eq!(metrics.queue_duration().count(), 3);
+    }
+    #[test]
+    fn the_calls_of_reconcile_are_counted_by_result() {
+        let metrics = PluginMetrics::default();
+        for outcome in ["done", "done", "done", "retry", "parked"] {
+            metrics.called("reconcile", outcome, Duration::from_millis(1));
+        }
+        metrics.called("on-add", "retry", Duration::from_millis(1));
+        metrics.requeued();
+        metrics.terminal();
+        for reason in ["trap", "deadline", "memory"] {
+            metrics.lost("reconcile", reason);
+            metrics.lost("on-add", reason);
+        }
+        let expected =
+            ReconcileCounts { succeeded: 2, requeued: 1, failed: 5, terminal: 1, trapped: 1, timed_out: 1 };
+        assert_eq!(metrics.reconciles(), expected);
+        assert_eq!(metrics.reconcile_duration().count(), 5);
     }
 }

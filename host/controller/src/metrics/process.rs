@@ -5,6 +5,8 @@ use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
 
+use super::catalog;
+
 /// Writes the host's version, and on Linux the resources that its process uses.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
     build_info(encoder)?;
@@ -16,18 +18,8 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Err
 }
 
 fn build_info(encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-    let labels = [
-        ("version", env!("CARGO_PKG_VERSION")),
-        ("os", std::env::consts::OS),
-        ("arch", std::env::consts::ARCH),
-    ];
-    let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    super::scrape::gauges(
-        encoder,
-        "oarlock_build_info",
-        "Always 1; the labels have the version and platform of the host.",
-        [(labels, 1.0)],
-    )
+    let values = [env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH];
+    catalog::BUILD_INFO.encode(encoder, [(values.map(str::to_owned), 1.0)])
 }
 
 #[cfg(target_os = "linux")]
@@ -37,7 +29,7 @@ mod linux {
     use procfs::{ProcError, process};
     use prometheus_client::encoding::DescriptorEncoder;
 
-    use crate::metrics::scrape::{counter, gauge};
+    use crate::metrics::catalog;
 
     /// The figures of the process in `/proc`.
     pub(super) struct Process {
@@ -80,23 +72,17 @@ mod linux {
                 n_open_fds,
                 max_fds,
             } = self;
-            let help = "Total user and system CPU time spent in seconds.";
-            counter(encoder, "process_cpu_seconds", help, cpu_seconds)?;
-            let help = "Start time of the process since unix epoch in seconds.";
-            gauge(encoder, "process_start_time_seconds", help, started_at)?;
-            let help = "Virtual memory size in bytes.";
-            gauge(encoder, "process_virtual_memory_bytes", help, virtual_bytes as f64)?;
-            let help = "Resident memory size in bytes.";
-            gauge(encoder, "process_resident_memory_bytes", help, resident_bytes as f64)?;
-            let help = "Number of OS threads in the process.";
-            gauge(encoder, "process_threads", help, n_threads as f64)?;
-            if let Some(n_open_fds) = n_open_fds {
-                let help = "Number of open file descriptors.";
-                gauge(encoder, "process_open_fds", help, n_open_fds as f64)?;
-            }
-            if let Some(max_fds) = max_fds {
-                let help = "Maximum number of open file descriptors.";
-                gauge(encoder, "process_max_fds", help, max_fds as f64)?;
+            let values = [
+                (&catalog::CPU, Some(cpu_seconds)),
+                (&catalog::START_TIME, Some(started_at)),
+                (&catalog::VIRTUAL_MEMORY, Some(virtual_bytes as f64)),
+                (&catalog::RESIDENT_MEMORY, Some(resident_bytes as f64)),
+                (&catalog::THREADS, Some(n_threads as f64)),
+                (&catalog::OPEN_FDS, n_open_fds.map(|it| it as f64)),
+                (&catalog::MAX_FDS, max_fds.map(|it| it as f64)),
+            ];
+            for (description, value) in values {
+                description.encode(encoder, value.map(|value| ([], value)))?;
             }
             Ok(())
         }

@@ -1,8 +1,8 @@
 //! The series that are computed at each scrape, from the state of their owners.
 
 mod calls;
-mod families;
 mod informers;
+mod reconcilers;
 mod statuses;
 
 use std::fmt;
@@ -10,17 +10,23 @@ use std::fmt;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-pub(super) use self::families::{Labels, counter, gauge, gauges, labels};
-use super::{Calls, Guests, guests, process};
+use super::{Calls, Guests, catalog, guests, process};
 use crate::informers::Informers;
 use crate::report::Reporter;
+use crate::runtime::ClientMetrics;
 use crate::status::StatusRegistry;
+use crate::traces::Traces;
+
+/// Reads the value of one series.
+type Reads<T> = fn(&T) -> f64;
 
 /// Collects the series from the parts of the host.
 pub(super) struct Scrape {
     pub(super) statuses: StatusRegistry,
     pub(super) informers: Informers,
     pub(super) reporter: Reporter,
+    pub(super) requests: ClientMetrics,
+    pub(super) traces: Traces,
     pub(super) calls: Calls,
     pub(super) guests: Guests,
 }
@@ -29,22 +35,26 @@ pub(super) struct Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        process::encode(&mut encoder)?;
-        informers::informers(&mut encoder, &self.informers.views())?;
-        informers::budget(&mut encoder, &self.informers.budget())?;
-        statuses::plugins(&mut encoder, &self.statuses.snapshot())?;
+        let encoder = &mut encoder;
+        process::encode(encoder)?;
+        self.requests.encode(encoder)?;
+        informers::informers(encoder, &self.informers.views())?;
+        informers::budget(encoder, &self.informers.budget())?;
+        let statuses = self.statuses.snapshot();
+        statuses::plugins(encoder, &statuses)?;
         let of_plugins: Vec<_> =
             self.calls.lock().iter().map(|(name, it)| (name.clone(), it.clone())).collect();
-        calls::calls(&mut encoder, &of_plugins)?;
-        calls::usage(&mut encoder, &of_plugins)?;
-        calls::writes(&mut encoder, &of_plugins)?;
+        reconcilers::queues(encoder, &statuses, &of_plugins)?;
+        reconcilers::reconciles(encoder, &statuses, &of_plugins)?;
+        calls::calls(encoder, &of_plugins)?;
+        calls::usage(encoder, &of_plugins)?;
+        calls::writes(encoder, &of_plugins)?;
         let guests = self.guests.lock().clone();
         let series = guests.iter().map(|(plugin, metrics)| (&**plugin, metrics.snapshot()));
-        guests::encode(&mut encoder, series)?;
-        let help = "Lines of output that were dropped because standard output was read too slowly or closed.";
-        counter(&mut encoder, "oarlock_reports_dropped", help, self.reporter.dropped() as f64)?;
-        let help = "Bytes of the lines that wait to be printed.";
-        gauge(&mut encoder, "oarlock_reports_waiting_bytes", help, self.reporter.waiting_bytes() as f64)
+        guests::encode(encoder, series)?;
+        catalog::TRACE_SPANS_DROPPED.encode(encoder, [([], self.traces.n_dropped() as f64)])?;
+        catalog::REPORTS_DROPPED.encode(encoder, [([], self.reporter.dropped() as f64)])?;
+        catalog::REPORTS_WAITING.encode(encoder, [([], self.reporter.waiting_bytes() as f64)])
     }
 }
 

@@ -3,11 +3,12 @@
 mod lint;
 mod strict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use http::{Method, StatusCode};
+use oarlock_informer::list_watch::transport::RequestMetrics;
 use oarlock_informer::toolkit::workqueue::WorkQueueMetrics;
 use oarlock_informer::{
     GroupVersionResource,
@@ -23,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::informers::{Limits, ResourceSource};
 use crate::report;
-use crate::status::PluginStatus;
+use crate::status::{PluginStatus, QueueStats};
 use crate::tasks::Tasks;
+use crate::traces::Traces;
 
 struct NoSource;
 
@@ -46,7 +48,11 @@ fn metrics() -> (Metrics, StatusRegistry) {
     let (reporter, _) = report::channel(report::Config::default());
     let informers = Informers::new(tasks, reporter.clone(), Arc::new(NoSource), Limits::default());
     let statuses = StatusRegistry::default();
-    (Metrics::new(statuses.clone(), informers, reporter), statuses)
+    let requests = ClientMetrics::new("https://api:6443");
+    for code in [Some(StatusCode::OK), None] {
+        requests.answered(&Method::GET, code, Duration::from_millis(2));
+    }
+    (Metrics::new(statuses.clone(), informers, reporter, requests, Traces::default()), statuses)
 }
 
 /// Returns metrics in which every family has a series, except those that need a watch.
@@ -54,14 +60,18 @@ fn busy() -> Metrics {
     let (metrics, statuses) = metrics();
     let plugin: Arc<str> = "p".into();
     statuses.register(PluginStatus::loading(plugin.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into()));
+    let queue = QueueStats { ready: 2, lanes: 3, ..QueueStats::default() };
+    let status = statuses.handle("p").unwrap();
+    status.set_subscriptions(Vec::new(), Some(Arc::new(move || queue.clone())));
     let calls = metrics.plugin(&plugin);
     calls.called("on-add", "done", Duration::from_millis(1));
     calls.waited(Duration::from_millis(3));
     WorkQueueMetrics::waited(&*calls, Duration::from_secs(4000));
-    calls.lost("trap");
+    calls.lost("reconcile", "trap");
     calls.restarted();
     metrics.compiled(&plugin, Duration::from_secs(137));
-    metrics.leads("ns/lease", true);
+    metrics.leads("lease", true);
+    metrics.slow_path("lease");
     let writes = metrics.writes(&plugin);
     writes.count(&Method::PATCH, "application/apply-patch+yaml", Some(StatusCode::CONFLICT));
     writes.count(&Method::PATCH, "application/merge-patch+json", Some(StatusCode::OK));
@@ -76,6 +86,48 @@ async fn the_page_follows_the_rules_of_promtool() {
     let families = strict::text(&page).unwrap_or_else(|error| panic!("{error}:\n{page}"));
     let problems: Vec<_> = families.iter().flat_map(lint::problems).collect();
     assert!(problems.is_empty(), "{problems:#?}");
+}
+
+#[tokio::test]
+async fn every_family_of_the_page_is_in_the_catalog_with_its_type_labels_and_help() {
+    let metrics = busy();
+    metrics.panicked(&"p".into());
+    metrics.described(&"p".into(), Duration::from_secs(1));
+    let families = strict::text(&metrics.page(Exposition::Text).unwrap()).unwrap();
+    for family in &families {
+        let described = ALL.iter().find(|it| it.name == family.name);
+        let Description { name, kind, labels, help } =
+            described.unwrap_or_else(|| panic!("{} is not in the catalog", family.name));
+        let kind = match kind {
+            description::Kind::Counter => "counter",
+            description::Kind::Gauge => "gauge",
+            description::Kind::Histogram => "histogram",
+        };
+        assert_eq!((&*family.kind, &*family.help), (kind, *help), "{name}");
+        for sample in &family.samples {
+            let of_sample: BTreeSet<_> =
+                sample.labels.keys().map(String::as_str).filter(|it| *it != "le").collect();
+            assert_eq!(of_sample, labels.iter().copied().collect(), "{name}");
+        }
+    }
+    // The others need an informer or a subscription, which this host does not have.
+    let shown: BTreeSet<_> = families.iter().map(|family| &*family.name).collect();
+    let absent: Vec<_> = ALL.iter().map(|it| it.name).filter(|name| !shown.contains(name)).collect();
+    let needs_more = |name: &&str| {
+        ["oarlock_cache_", "oarlock_watch_"].iter().any(|it| name.starts_with(it))
+            || [
+                "backlog",
+                "backlog_oldest_seconds",
+                "parked",
+                "subscription_forbidden",
+                "shadow_writes_total",
+            ]
+            .iter()
+            .any(|it| **name == format!("oarlock_plugin_{it}"))
+    };
+    assert!(absent.iter().all(needs_more), "{absent:?}");
+    let names: BTreeSet<_> = ALL.iter().map(|it| it.name).collect();
+    assert_eq!(names.len(), ALL.len(), "a name is used twice");
 }
 
 #[test]
@@ -109,8 +161,17 @@ async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
     assert_eq!(n_samples(strict::text(&page)), n_samples(strict::open(&open)));
     for series in [
         r#"oarlock_plugin_call_duration_seconds_count{plugin="p",function="on-add"} 1"#,
-        r#"oarlock_plugin_queue_duration_seconds_count{plugin="p",queue="notifications"} 1"#,
-        r#"oarlock_plugin_queue_duration_seconds_count{plugin="p",queue="keys"} 1"#,
+        r#"oarlock_plugin_notification_wait_seconds_count{plugin="p"} 1"#,
+        r#"workqueue_queue_duration_seconds_count{name="p",controller="p"} 1"#,
+        r#"workqueue_depth{name="p",controller="p"} 2"#,
+        r#"controller_runtime_reconcile_total{controller="p",result="error"} 1"#,
+        r#"controller_runtime_reconcile_panics_total{controller="p"} 1"#,
+        r#"controller_runtime_max_concurrent_reconciles{controller="p"} 3"#,
+        r#"leader_election_master_status{name="lease"} 1"#,
+        r#"leader_election_slowpath_total{name="lease"} 1"#,
+        r#"rest_client_requests_total{code="200",method="GET",host="api:6443"} 1"#,
+        r#"rest_client_requests_total{code="<error>",method="GET",host="api:6443"} 1"#,
+        r#"rest_client_request_duration_seconds_count{verb="GET",host="api:6443"} 2"#,
         r#"oarlock_plugin_compile_duration_seconds_sum{plugin="p"} 137.0"#,
         r#"oarlock_plugin_restarts_total{plugin="p"} 1.0"#,
         r#"oarlock_plugin_writes_total{plugin="p",verb="apply",code="409"} 1"#,
@@ -132,7 +193,9 @@ async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
         "writes_total{",
         "restarts_total{",
         "compile_duration_seconds_count{",
-        "queue_duration_seconds_count{",
+        "wait_seconds_count{",
+        "workqueue_queue_duration_seconds_count{",
+        "controller_runtime_reconcile_total{",
     ] {
         assert!(!page.contains(gone), "{gone} is still in\n{page}");
     }

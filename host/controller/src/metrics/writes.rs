@@ -28,14 +28,7 @@ pub(crate) struct WriteCount {
 impl Writes {
     /// Counts one request if it is a write.
     pub(crate) fn count(&self, method: &Method, content_type: &str, answered: Option<StatusCode>) {
-        let verb = match *method {
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::DELETE => "delete",
-            Method::PATCH if content_type.starts_with("application/apply-patch") => "apply",
-            Method::PATCH => "patch",
-            _ => return,
-        };
+        let Some(verb) = write_verb(method, content_type) else { return };
         *self.0.lock().entry((verb, answered.map(|code| code.as_u16()))).or_default() += 1;
     }
 
@@ -47,5 +40,17 @@ impl Writes {
         writes
             .map(|((verb, answered), count)| WriteCount { verb, code: code(*answered), count: *count })
             .collect()
+    }
+}
+
+/// Returns the verb of a write, as Kubernetes names it, and `apply`; none for a read.
+pub(crate) fn write_verb(method: &Method, content_type: &str) -> Option<&'static str> {
+    match *method {
+        Method::POST => Some("create"),
+        Method::PUT => Some("update"),
+        Method::DELETE => Some("delete"),
+        Method::PATCH if content_type.starts_with("application/apply-patch") => Some("apply"),
+        Method::PATCH => Some("patch"),
+        _ => None,
     }
 }

@@ -8,6 +8,7 @@ use oarlock_plugin::{
 };
 
 use crate::report::{HostEvent, Level, Pairs, Reporter};
+use crate::traces;
 
 /// Reports the log lines of guests as host events.
 pub(super) struct GuestLines(pub(super) Reporter);
@@ -20,10 +21,12 @@ impl LogSink for GuestLines {
     }
 
     fn write(&self, line: LogLine<'_>) {
-        let LogLine { plugin, generation, level, message, pairs } = line;
+        let LogLine { plugin, generation, level, object, message, pairs } = line;
+        traces::log(&level_of(level), object, message, pairs);
         let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         self.0.about(&Arc::from(plugin), generation).report(HostEvent::GuestLog {
             level: level_of(level),
+            object: object.map(str::to_owned),
             message: message.to_owned(),
             pairs: Pairs(pairs),
         });

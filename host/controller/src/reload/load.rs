@@ -54,6 +54,9 @@ pub(super) fn begin(
                 status.service_account = file.service_account.to_string();
                 status.waits_for.clear();
             });
+            if let Some(commands) = roll_out.slot.status.commands() {
+                commands.declare(file.is_suspended).await;
+            }
             roll_out.read_quarantine(&file).await;
             roll_out.newest(&file, stamp).await
         };

@@ -143,7 +143,7 @@ impl PluginSlot {
     }
 
     /// Notes and reports that the newest version is not used.
-    pub(super) fn refuse(&self, reporter: &Reporter, file: &PluginFile, error: &prepare::Error) {
+    pub(super) fn refuse(&self, reporter: &Reporter, file: &Arc<PluginFile>, error: &prepare::Error) {
         let message = error.to_string();
         let number = self.generations.next_number();
         self.generations.fail(error.state(), &message);
@@ -153,6 +153,7 @@ impl PluginSlot {
         self.status.update(|status| {
             status.waits_for.clear();
             status.refused = Some(recorded);
+            status.settled = Some(file.clone());
         });
         let event = HostEvent::PluginRefused {
             file: file.path.display().to_string(),

@@ -184,6 +184,8 @@ impl Preparation<'_> {
                 description: description.clone(),
                 emits_events: component.imports().iter().any(|it| it.starts_with("oarlock:plugin/events")),
             };
+            // On standby the host writes nothing.
+            host.dispatch.leadership.led().await;
             provision.provision(&needs).await?;
         }
         progress.checked(plan.version.clone());
@@ -196,7 +198,7 @@ impl Preparation<'_> {
         let Some(MadeOf { file: made_of, digest, account_uid }) = slot.made_of.lock().clone() else {
             return false;
         };
-        if made_of != **file || digest != component.digest() || slot.has_lost_its_account() {
+        if !made_of.is_same_version(file) || digest != component.digest() || slot.has_lost_its_account() {
             return false;
         }
         match host.gate.account(&file.service_account).await {

@@ -103,7 +103,10 @@ impl RollOut {
         *slot.on_probation.lock() = watched;
         match prepared {
             Ok(prepared) => drop(self.serve(prepared, false, false, token).await),
-            Err(prepare::Error::Unchanged) => slot.accept(&host.reporter, &file.component, None),
+            Err(prepare::Error::Unchanged) => {
+                slot.accept(&host.reporter, &file.component, None);
+                slot.status.update(|status| status.settled = Some(file.clone()));
+            }
             // The host is ending.
             Err(prepare::Error::Stopped { .. }) => return ControlFlow::Break(()),
             Err(error) => {
@@ -165,12 +168,16 @@ impl RollOut {
         if !switch_to(slot, generation, token).await {
             return None;
         }
+        let settled = (!is_fallback).then(|| made_of.file.clone());
         *slot.made_of.lock() = Some(made_of);
         if !is_fallback {
             *slot.refused.lock() = None;
         }
         let refused = slot.refused.lock().clone();
-        slot.status.update(|status| status.refused = refused);
+        slot.status.update(|status| {
+            status.refused = refused;
+            status.settled = settled.or_else(|| status.settled.take());
+        });
         slot.versions.lock().switched(version.clone());
         *slot.on_probation.lock() = Some(OnProbation {
             number,
@@ -191,8 +198,10 @@ impl RollOut {
         }
     }
 
-    /// Waits for the end of the period that runs. Cancel-safe.
+    /// Waits for the end of the period that runs. Cancel-safe. On standby, where nothing is called and
+    /// nothing is kept, no period begins.
     async fn verdict(&self, watched: &mut OnProbation) -> Verdict {
+        self.host.dispatch.leadership.led().await;
         let Probation { time, max_losses } = watched.version.file.probation;
         // In boxes, so that a task that waits for the end of the period is small.
         if watched.ends_at.is_none() && Box::pin(self.is_good(&watched.version)).await {
@@ -204,7 +213,7 @@ impl RollOut {
         if time.is_zero() {
             return Verdict::Passed;
         }
-        self.slot.generations.set_on_probation(watched.number, true);
+        self.slot.generations.began_probation(watched.number);
         let ends_at = *watched.ends_at.get_or_insert_with(|| clock::after(Instant::now(), time));
         let most = watched.losses_before.saturating_add(max_losses);
         tokio::select! {
@@ -224,7 +233,7 @@ impl RollOut {
         let losses = match verdict {
             Verdict::Ended => return,
             Verdict::Passed => {
-                slot.generations.set_on_probation(watched.number, false);
+                slot.generations.passed_probation(watched.number);
                 slot.versions.lock().passed(watched.version.id);
                 // A version that is kept already was not staged.
                 if watched.is_staged {

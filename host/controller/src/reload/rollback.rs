@@ -26,7 +26,7 @@ pub(crate) struct RolledBack {
 /// Why the host did not go back.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RollbackError {
-    /// No plugin has this name, or this host stands by for another leader.
+    /// No plugin has this name.
     #[error("this host runs no plugin {0:?}")]
     UnknownPlugin(String),
     /// No version serves.

@@ -49,9 +49,11 @@ pub enum HostEvent {
     AdminListening {
         /// The address of the pages.
         address: String,
+        /// `http`, or `https` with credentials.
+        scheme: &'static str,
     },
-    /// The pages for probes and metrics can be read from other machines, without credentials.
-    AdminExposed {
+    /// The host made the certificate of the pages itself, so that clients cannot verify it.
+    AdminSelfSigned {
         /// The address of the pages.
         address: String,
     },
@@ -65,7 +67,19 @@ pub enum HostEvent {
         /// Why.
         message: String,
     },
-    /// The host waits until it holds the Lease.
+    /// The collector does not take the traces. Reported once, until it takes them again.
+    TracesNotExported {
+        /// The URL of the collector.
+        endpoint: String,
+        /// Why.
+        message: String,
+    },
+    /// The collector takes the traces again.
+    TracesExported {
+        /// The URL of the collector.
+        endpoint: String,
+    },
+    /// The host calls no plugin until it holds the Lease.
     StandingBy {
         /// The Lease: namespace and name.
         lease: String,
@@ -77,7 +91,7 @@ pub enum HostEvent {
         /// The identity of that host.
         identity: String,
     },
-    /// The host became leader, and loads plugins from now on.
+    /// The host became leader, and calls plugins from now on.
     Leading,
     /// The host is no longer leader, and stops.
     LeadershipLost {
@@ -86,6 +100,22 @@ pub enum HostEvent {
     },
     /// The host was asked to stop.
     HostStopping,
+    /// The host has stopped: no call is in progress.
+    HostDrained {
+        /// The time since the host was asked to stop, in milliseconds.
+        after_ms: u64,
+        /// Calls that did not end in time, and were dropped.
+        calls_dropped: u64,
+        /// Notifications and keys that wait. A host that starts delivers the objects again, as initial adds.
+        waiting: u64,
+    },
+    /// Calls of a plugin did not end in time while the host stopped, or the plugin was unloaded.
+    CallsDropped {
+        /// How many.
+        calls: u64,
+        /// The time that they had, in milliseconds.
+        after_ms: u64,
+    },
     /// A generation of a plugin serves.
     PluginLoaded {
         /// The version that the component states.
@@ -131,6 +161,11 @@ pub enum HostEvent {
     /// The folder for state cannot be read or written. The host runs without what it cannot keep.
     StateTrouble {
         /// The error, with the path.
+        message: String,
+    },
+    /// The status of a Plugin object cannot be written.
+    StatusNotWritten {
+        /// The object and the error.
         message: String,
     },
     /// The compiled code of the plugin's component cannot be stored. It runs all the same.
@@ -279,6 +314,10 @@ pub enum HostEvent {
         /// The level, which is that of the reported line.
         #[serde(skip)]
         level: Level,
+        /// The object or key that the guest was called about, as NAMESPACE/NAME; none outside of such a call,
+        /// and for what it wrote to standard output or standard error.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        object: Option<String>,
         /// The message.
         message: String,
         /// The structured fields.
@@ -407,11 +446,13 @@ impl HostEvent {
             | Self::Reconciled { outcome: CallOutcome::Done, .. } => Level::Debug,
             Self::HostStarted { .. }
             | Self::AdminListening { .. }
+            | Self::AdminSelfSigned { .. }
             | Self::ControlListening { .. }
             | Self::StandingBy { .. }
             | Self::OtherLeads { .. }
             | Self::Leading
             | Self::HostStopping
+            | Self::HostDrained { .. }
             | Self::PluginCompiling { .. }
             | Self::PluginLoaded { .. }
             | Self::PluginUnloaded
@@ -423,17 +464,20 @@ impl HostEvent {
             | Self::ResourceServed { .. }
             | Self::ResourceWithinBudget { .. }
             | Self::WithinBudget
+            | Self::TracesExported { .. }
             | Self::WatchRecovered { .. } => Level::Info,
             Self::Delivered { outcome: CallOutcome::Retry { .. }, .. }
             | Self::Reconciled { outcome: CallOutcome::Retry { .. }, .. }
             | Self::SyncedFailed { outcome: CallOutcome::Done | CallOutcome::Retry { .. }, .. }
-            | Self::AdminExposed { .. }
             | Self::ControlUnavailable { .. }
+            | Self::TracesNotExported { .. }
             | Self::PluginWaiting { .. }
             | Self::SubscriptionPaused { .. }
             | Self::InstanceLost { .. }
+            | Self::CallsDropped { .. }
             | Self::PluginLastGood { .. }
             | Self::StateTrouble { .. }
+            | Self::StatusNotWritten { .. }
             | Self::CodeNotStored { .. }
             | Self::ResourceAbsent { .. }
             | Self::WatchTrouble { .. }

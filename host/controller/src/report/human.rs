@@ -38,11 +38,13 @@ impl Display for HostEvent {
             Self::HostStarted { server, version } => {
                 write!(f, "oarlock {version} started, API server {server}")
             }
-            Self::AdminListening { address } => write!(f, "serves probes and metrics at http://{address}"),
-            Self::AdminExposed { address } => write!(
+            Self::AdminListening { address, scheme } => {
+                write!(f, "serves probes and metrics at {scheme}://{address}")
+            }
+            Self::AdminSelfSigned { address } => write!(
                 f,
-                "other machines can read the pages at http://{address} without credentials. \
-                 Fix: name an address of 127.0.0.1 with --admin-addr, or restrict access by a firewall or a NetworkPolicy"
+                "clients cannot verify the certificate of https://{address}, which the host has made. \
+                 To change that, name one with --admin-cert-file and --admin-key-file"
             ),
             Self::ControlListening { socket } => {
                 write!(f, "serves commands such as `oarlock plugins` on {socket}")
@@ -50,15 +52,31 @@ impl Display for HostEvent {
             Self::ControlUnavailable { message } => {
                 write!(f, "commands such as `oarlock plugins` do not reach this host: {message}")
             }
+            Self::TracesNotExported { endpoint, message } => write!(
+                f,
+                "traces are not exported to {endpoint}: {message}. The plugins are not affected, and the host tries again"
+            ),
+            Self::TracesExported { endpoint } => write!(f, "traces are exported to {endpoint} again"),
             Self::StandingBy { lease, identity } => {
-                write!(f, "stands by as {identity}, and runs no plugins until it holds the Lease {lease}")
+                write!(
+                    f,
+                    "stands by as {identity}: it loads the plugins, and calls none until it holds the Lease {lease}"
+                )
             }
             Self::OtherLeads { identity } => write!(f, "the leader is {identity}, this host stands by"),
-            Self::Leading => f.write_str("became leader, and loads the plugins"),
+            Self::Leading => f.write_str("became leader, and calls the plugins"),
             Self::LeadershipLost { lease } => {
                 write!(f, "lost the Lease {lease}. The host stops. Fix: start it again, then it stands by")
             }
             Self::HostStopping => f.write_str("stopping"),
+            Self::HostDrained { after_ms, calls_dropped, waiting } => write!(
+                f,
+                "stopped after {after_ms} ms: {calls_dropped} calls were dropped, {waiting} notifications and keys wait"
+            ),
+            Self::CallsDropped { calls, after_ms } => write!(
+                f,
+                "{calls} calls did not end within {after_ms} ms, and were dropped. Their objects are delivered again"
+            ),
             Self::PluginLoaded { version, digest, mode, took_ms, took_us: _ } => {
                 write!(f, "version {version} ({}) serves after {took_ms} ms: {mode}", short(digest))
             }
@@ -78,6 +96,7 @@ impl Display for HostEvent {
             Self::StateTrouble { message } => {
                 write!(f, "{message}. The host runs on, but may not have this after a restart")
             }
+            Self::StatusNotWritten { message } => write!(f, "{message}. The host tries again"),
             Self::CodeNotStored { message } => write!(
                 f,
                 "its compiled code cannot be stored: {message}. It runs, but is compiled again after a restart of the \
@@ -115,7 +134,7 @@ impl Display for HostEvent {
                 "the host panicked in {doing}: {message}. The host loads the plugin again. \
                  Fix: report this, it is a bug of the host"
             ),
-            Self::PluginUnloaded => f.write_str("unloaded, its file was removed"),
+            Self::PluginUnloaded => f.write_str("unloaded, its file or object was removed"),
             Self::SubscriptionOpened { subscription, resource, namespaces } => {
                 write!(f, "subscription {subscription} watches {resource} in ")?;
                 match namespaces {
@@ -161,7 +180,7 @@ impl Display for HostEvent {
                 write!(f, "reconcile of {kind} {}", Named(namespace, name))?;
                 outcome_of(f, outcome, *took_us)
             }
-            Self::GuestLog { level, message, pairs } => {
+            Self::GuestLog { level, object: _, message, pairs } => {
                 match level {
                     // A panic or an exception has several lines.
                     Level::Error => write!(f, "{}", message.trim_end())?,

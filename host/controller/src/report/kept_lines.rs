@@ -20,6 +20,9 @@ pub(super) struct AllKeptLines {
 /// The kept lines about one plugin, numbered from 0.
 #[derive(Debug, Default)]
 pub(crate) struct KeptLines {
+    /// A random number, so that a number of a line is not used with another log: of another host, or of the
+    /// plugin after it was loaded again.
+    id: u64,
     lines: Mutex<Lines>,
     /// The number of the next line; none when the plugin was unloaded.
     next: watch::Sender<Option<u64>>,
@@ -37,6 +40,8 @@ pub(crate) struct LineReader {
 pub(crate) struct ReadLines {
     /// Lines that were forgotten before they were read.
     pub(crate) skipped: u64,
+    /// The number of the first line.
+    pub(crate) first: u64,
     pub(crate) lines: Vec<Line>,
 }
 
@@ -59,7 +64,7 @@ impl AllKeptLines {
     /// Keeps the lines about a plugin from now on. Does nothing if they are kept already.
     pub(super) fn keep(&self, plugin: &Arc<str>) {
         let fresh = || {
-            let kept = KeptLines::default();
+            let kept = KeptLines { id: rand::random(), ..KeptLines::default() };
             kept.next.send_replace(Some(0));
             Arc::new(kept)
         };
@@ -107,6 +112,21 @@ impl KeptLines {
         let next = tail.map_or(lines.first, |tail| end.saturating_sub(tail).max(lines.first));
         LineReader { kept: self.clone(), next, news }
     }
+
+    /// Returns the name of this log.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns a reader that begins with a line, `LOG-NUMBER`; none if that line is of another log.
+    pub(crate) fn reader_from(self: &Arc<Self>, line: &str) -> Option<LineReader> {
+        let (id, number) = line.split_once('-')?;
+        let next: u64 = number.parse().ok()?;
+        let reader = self.reader(Some(0));
+        // At the end of the lines, the reader waits for the next one.
+        let is_of_this_log = id.parse() == Ok(self.id) && next <= reader.next;
+        is_of_this_log.then_some(LineReader { next, ..reader })
+    }
 }
 
 // === impl LineReader ===
@@ -119,7 +139,7 @@ impl LineReader {
         let begin = usize::try_from(self.next.saturating_sub(lines.first)).unwrap_or(usize::MAX);
         let read: Vec<_> = lines.lines.iter().skip(begin).map(|(line, _)| line.clone()).collect();
         self.next = lines.first + lines.lines.len() as u64;
-        ReadLines { skipped, lines: read }
+        ReadLines { skipped, first: self.next - read.len() as u64, lines: read }
     }
 
     /// Waits for further lines. Returns false when the plugin was unloaded.
@@ -144,7 +164,12 @@ mod tests {
     }
 
     fn log(about: &Reporter, level: Level, message: &str) {
-        about.report(HostEvent::GuestLog { level, message: message.to_owned(), pairs: Default::default() });
+        about.report(HostEvent::GuestLog {
+            level,
+            object: None,
+            message: message.to_owned(),
+            pairs: Default::default(),
+        });
     }
 
     fn messages(read: &ReadLines) -> Vec<String> {
@@ -163,6 +188,13 @@ mod tests {
         assert_eq!(messages(&kept.reader(Some(1)).read()), ["c"]);
         assert!(kept.reader(Some(0)).read().lines.is_empty());
         assert!(reporter.kept_lines("other").is_none());
+        // From a line of this log, and not from one of another.
+        let from = |line: String| kept.reader_from(&line).map(|mut reader| messages(&reader.read()));
+        assert_eq!(from(format!("{}-1", kept.id())), Some(vec!["c".to_owned()]));
+        assert_eq!(from(format!("{}-2", kept.id())), Some(vec![]));
+        assert_eq!(from(format!("{}-3", kept.id())), None);
+        assert_eq!(from(format!("{}-1", kept.id() ^ 1)), None);
+        assert_eq!(from("1".to_owned()), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -202,7 +234,12 @@ mod tests {
             let text = |n: usize| texts[n % texts.len()].to_owned();
             let pairs = (0..n % 64).map(|m| (text(m), text(n + m))).collect();
             let message = text(n / 7);
-            about.report(HostEvent::GuestLog { level: Level::Info, message, pairs: Pairs(pairs) });
+            about.report(HostEvent::GuestLog {
+                level: Level::Info,
+                object: None,
+                message,
+                pairs: Pairs(pairs),
+            });
             let lines = kept.lines.lock();
             let bytes: usize = lines.lines.iter().map(|(line, _)| weight::of(&line.event)).sum();
             assert_eq!(bytes, lines.bytes);

@@ -4,7 +4,7 @@ use super::*;
 
 fn guest_log(n: usize) -> HostEvent {
     let pairs = Pairs(vec![("n".to_owned(), n.to_string())]);
-    HostEvent::GuestLog { level: Level::Info, message: "notified".to_owned(), pairs }
+    HostEvent::GuestLog { level: Level::Info, object: None, message: "notified".to_owned(), pairs }
 }
 
 fn at(event: HostEvent) -> Line {
@@ -42,7 +42,7 @@ fn a_line_is_one_json_object() {
 fn a_guest_log_line_cannot_forge_another_line() {
     let message = "done\n22:13:21.000 error oarlock: \u{1b}[2Jhacked".to_owned();
     let pairs = Pairs(vec![("a".to_owned(), "b\r".to_owned())]);
-    let line = at(HostEvent::GuestLog { level: Level::Info, message, pairs }).to_string();
+    let line = at(HostEvent::GuestLog { level: Level::Info, object: None, message, pairs }).to_string();
     assert!(!line.contains(char::is_control), "{line:?}");
     assert!(line.ends_with(r"done\n22:13:21.000 error oarlock: \u{1b}[2Jhacked a=b\r"), "{line:?}");
 }
@@ -54,7 +54,12 @@ fn every_json_line_has_its_level() {
         (HostEvent::WatchTrouble { resource: "v1/pods".into(), message: "no".into() }, "warn"),
         (HostEvent::ReportsDropped { count: 1 }, "error"),
         (
-            HostEvent::GuestLog { level: Level::Trace, message: String::new(), pairs: Pairs::default() },
+            HostEvent::GuestLog {
+                level: Level::Trace,
+                object: None,
+                message: String::new(),
+                pairs: Pairs::default(),
+            },
             "trace",
         ),
     ] {
@@ -102,7 +107,12 @@ fn text_of_a_guest_cannot_control_a_terminal() {
             restart_after_ms: 1,
             next_try: None,
         },
-        HostEvent::GuestLog { level: Level::Error, message: text(), pairs: Pairs(vec![(text(), text())]) },
+        HostEvent::GuestLog {
+            level: Level::Error,
+            object: None,
+            message: text(),
+            pairs: Pairs(vec![(text(), text())]),
+        },
         HostEvent::Reconciled {
             kind: text(),
             namespace: text(),
@@ -128,7 +138,8 @@ fn text_of_a_guest_cannot_control_a_terminal() {
 #[test]
 fn the_message_of_a_guest_panic_keeps_its_lines() {
     let message = "panicked at src/lib.rs:12:5:\nexpected a Pod,\tgot\n\u{1b}[31mnothing\n".to_owned();
-    let line = at(HostEvent::GuestLog { level: Level::Error, message, pairs: Pairs::default() });
+    let line =
+        at(HostEvent::GuestLog { level: Level::Error, object: None, message, pairs: Pairs::default() });
     insta::assert_snapshot!(line, @r"
     22:13:20.123 error hello#2: panicked at src/lib.rs:12:5:
         expected a Pod,    got
@@ -203,7 +214,12 @@ async fn received(reports: &mut Reports) -> (usize, u64) {
 }
 
 fn long_log(length: usize) -> HostEvent {
-    HostEvent::GuestLog { level: Level::Info, message: "x".repeat(length), pairs: Pairs::default() }
+    HostEvent::GuestLog {
+        level: Level::Info,
+        object: None,
+        message: "x".repeat(length),
+        pairs: Pairs::default(),
+    }
 }
 
 #[tokio::test]

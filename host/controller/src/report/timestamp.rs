@@ -26,10 +26,20 @@ impl Timestamp {
         Self(jiff::Timestamp::from_microsecond(microseconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
     }
 
+    /// Returns the point in time.
+    pub(crate) fn instant(self) -> jiff::Timestamp {
+        self.0
+    }
+
     /// Returns how long ago it was; nothing for a time in the future.
     #[must_use]
     pub fn elapsed(self) -> Duration {
         jiff::Timestamp::now().duration_since(self.0).try_into().unwrap_or_default()
+    }
+
+    /// Returns the time this long before; the earliest one that there is if it is out of range.
+    pub(crate) fn before(self, duration: Duration) -> Self {
+        Self(self.0.checked_sub(duration).unwrap_or(jiff::Timestamp::MIN))
     }
 
     /// Returns the time of day with milliseconds, for people.

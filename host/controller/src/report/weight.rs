@@ -18,9 +18,10 @@ pub(super) fn of(event: &HostEvent) -> usize {
     LINE + match event {
         // Events that come with each call of a plugin are added up by hand, which is fast. All others are
         // rare.
-        HostEvent::GuestLog { level: _, message, pairs } => {
+        HostEvent::GuestLog { level: _, object, message, pairs } => {
             let pairs = pairs.0.iter().map(|(name, value)| PAIR + name.capacity() + value.capacity());
-            message.capacity() + pairs.sum::<usize>()
+            let object = object.as_ref().map_or(0, String::capacity);
+            object + message.capacity() + pairs.sum::<usize>()
         }
         HostEvent::Delivered { subscription, namespace, name, resource_version, .. } => {
             subscription.len() + namespace.len() + name.len() + resource_version.len() + outcome(event)

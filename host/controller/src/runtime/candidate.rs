@@ -1,10 +1,11 @@
-//! A host in a leader election: of several hosts, only the leader runs plugins.
+//! A host in a leader election: of several hosts, only the leader calls plugins.
 //!
-//! Every host serves probes and runs the informers that it needs itself; only the leader reads plugin files.
-//! A host that loses leadership stops, as Kubernetes' own components do: a restarted process certainly has no
-//! state from before.
+//! Every host loads plugins and fills caches; [`Leadership`] says whether it calls them. A leader that is
+//! asked to stop ends its calls first, and renews the Lease meanwhile. Then it releases the Lease. A host
+//! that loses leadership stops, as Kubernetes' own components do: a restarted process certainly has no state
+//! from before.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oarlock_event_recorder::{Broadcaster, EventRecorder, EventType, KubeSink, Recording, RecordingConfig};
@@ -13,17 +14,11 @@ use oarlock_leader_election::{
 };
 use parking_lot::Mutex;
 use rand::{SeedableRng, rngs::SmallRng};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Error;
-use crate::{
-    health::Health,
-    reload::{Host, Reload, Request},
-    report::HostEvent,
-    tasks::{Criticality, Tasks},
-};
+use crate::{drain::Drain, health::Health, leadership::Leadership, reload::Host, report::HostEvent};
 
 /// A leader that has not noticed for this long that its Lease expired fails its liveness check.
 const TOLERANCE: Duration = Duration::from_secs(20);
@@ -41,19 +36,11 @@ pub struct Election {
 pub(super) struct Candidate {
     pub(super) host: Arc<Host>,
     pub(super) health: Health,
-    pub(super) sources: Vec<PathBuf>,
-    /// The requests for rollbacks, until this host leads.
-    pub(super) requests: Mutex<Option<mpsc::Receiver<Request>>>,
+    pub(super) leadership: Leadership,
+    pub(super) drain: Drain,
     /// Why the host has to stop.
     pub(super) failure: Arc<Mutex<Option<Error>>>,
     pub(super) election: Election,
-}
-
-/// Runs plugins while the host is leader.
-struct Leading<'a> {
-    candidate: &'a Candidate,
-    /// Ends the election.
-    token: CancellationToken,
 }
 
 // === impl Election ===
@@ -82,7 +69,8 @@ impl Election {
 // === impl Candidate ===
 
 impl Candidate {
-    /// Waits for leadership, then runs plugins until the token is cancelled or leadership is lost.
+    /// Waits for leadership, and keeps it until the token is cancelled and the calls have ended, or until it
+    /// is lost.
     pub(super) async fn run(self, token: CancellationToken) {
         let Election { namespace, name, identity, config } = &self.election;
         let client = &self.host.client;
@@ -104,13 +92,31 @@ impl Candidate {
         };
         let check = HealthCheck::new(TOLERANCE);
         check.wire(elector.clone());
-        self.health.stands_by(check);
+        self.health.takes_part(check, self.host.statuses.clone());
+        let renewed = elector.clone();
+        self.leadership.lasts_until(move || renewed.leads_until());
         let lease = format!("{namespace}/{name}");
         self.host.metrics.leads(name, false);
         self.host.reporter.report(HostEvent::StandingBy { lease: lease.clone(), identity: identity.clone() });
-        let leading = Leading { candidate: &self, token: token.child_token() };
         let compete = async {
-            let ended = elector.run(&leading, leading.token.clone()).await;
+            // The Lease is renewed while the calls end, and released then.
+            let drained = CancellationToken::new();
+            let end = drained.clone();
+            let draining = async {
+                token.cancelled().await;
+                self.drain.ended().await;
+                end.cancel();
+            };
+            let competing = async {
+                let ended = elector.run(&self, drained).await;
+                self.leadership.end();
+                ended
+            };
+            let mut competing = std::pin::pin!(competing);
+            let ended = tokio::select! {
+                ended = &mut competing => ended,
+                () = draining => competing.await,
+            };
             broadcaster.shut_down();
             ended
         };
@@ -123,35 +129,28 @@ impl Candidate {
     }
 }
 
-// === impl Leading ===
-
 #[async_trait]
-impl Callbacks for Leading<'_> {
+impl Callbacks for Candidate {
     async fn on_started_leading(&self, leading: CancellationToken) {
-        let Candidate { host, health, sources, failure, .. } = self.candidate;
-        host.metrics.leads(&self.candidate.election.name, true);
-        host.reporter.report(HostEvent::Leading);
-        // A set of tasks of its own, so that all of them are gone before the Lease is released.
-        let (tasks, supervisor) = Tasks::new(leading.child_token());
-        let host = Arc::new(Host { tasks: tasks.clone(), ..Host::clone(host) });
-        // A host leads once: it stops when it loses the Lease.
-        let requests = self.candidate.requests.lock().take().unwrap_or_else(|| mpsc::channel(1).1);
-        let reload = Reload::new(host, health.clone(), sources.clone(), requests);
-        tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
-        if let Err(error) = supervisor.run().await {
-            failure.lock().get_or_insert(error.into());
-            self.token.cancel();
-        }
+        self.host.metrics.leads(&self.election.name, true);
+        self.leadership.lead();
+        self.host.reporter.report(HostEvent::Leading);
+        leading.cancelled().await;
     }
 
     fn on_stopped_leading(&self) {
-        let Candidate { host, election, .. } = self.candidate;
-        host.metrics.leads(&election.name, false);
+        self.leadership.end();
+        self.host.metrics.leads(&self.election.name, false);
+    }
+
+    fn on_slow_path(&self) {
+        self.host.metrics.slow_path(&self.election.name);
     }
 
     fn on_new_leader(&self, identity: &str) {
-        if identity != self.candidate.election.identity && !identity.is_empty() {
-            self.candidate.host.reporter.report(HostEvent::OtherLeads { identity: identity.to_owned() });
+        self.leadership.observe(identity);
+        if identity != self.election.identity && !identity.is_empty() {
+            self.host.reporter.report(HostEvent::OtherLeads { identity: identity.to_owned() });
         }
     }
 }

@@ -221,7 +221,7 @@ fn a_version_is_not_tried_again_until_its_bytes_or_its_settings_change() {
     assert_eq!(quarantine.find(bad).unwrap().reason, "it lost 4 instances");
     assert!(quarantine.find(id_of(&file("a: 1"), b"good")).is_none(), "other bytes");
     assert!(quarantine.find(id_of(&file("a: 2"), b"bad")).is_none(), "another configuration");
-    let suspended = PluginFile { suspend: true, weight: 1, ..file("a: 1") };
+    let suspended = PluginFile { suspend_writes: true, is_suspended: true, weight: 1, ..file("a: 1") };
     assert!(quarantine.find(id_of(&suspended, b"bad")).is_some(), "this changes nothing of the version");
     for n in 0..100 {
         let id = id_of(&file(&format!("n: {n}")), b"bad");

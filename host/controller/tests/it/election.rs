@@ -69,6 +69,7 @@ async fn a_leader_acquires_renews_and_releases_its_lease_and_the_next_candidate_
         lease_duration: Duration::from_secs(60),
         renew_deadline: Duration::from_secs(40),
         retry_period: Duration::from_millis(50),
+        longest_wait: None,
         release_on_cancel: true,
     };
     let candidates = ["one", "two"].map(|identity| {
@@ -155,18 +156,21 @@ struct Host {
 
 impl Host {
     async fn start(client: &kube::Client, plugins: &Path, machine: &str) -> Self {
-        let listener = admin::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let admin = listener.local_addr().unwrap();
+        let listener = admin::bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+        let admin = listener.address();
         let config = Config {
             lease_duration: Duration::from_secs(60),
             renew_deadline: Duration::from_secs(40),
             retry_period: Duration::from_millis(50),
+            longest_wait: None,
             release_on_cancel: true,
         };
         let (reporter, mut reports) = report::channel(report::Config::default());
         let runtime = Runtime::new(runtime::Config {
             client: client.clone(),
+            client_metrics: runtime::ClientMetrics::default(),
             server: String::new(),
+            plugin_resources: None,
             sources: vec![plugins.to_owned()],
             admin: Some(listener),
             control: None,
@@ -178,8 +182,10 @@ impl Host {
             provision: None,
             limits: Default::default(),
             prunings: Default::default(),
+            drain_timeout: Duration::from_secs(5),
             election: Some(Election::new("default", "hosts", machine, config).unwrap()),
             record: None,
+            traces: None,
             interception: None,
             wall_clock: WallClock::system(),
             fault_swallow: None,
@@ -217,7 +223,7 @@ impl Host {
         connection.write_all(request.as_bytes()).await.unwrap();
         let mut page = String::new();
         connection.read_to_string(&mut page).await.unwrap();
-        let line = page.lines().find(|line| line.starts_with("oarlock_leader_election_master_status{"));
+        let line = page.lines().find(|line| line.starts_with("leader_election_master_status{"));
         line.unwrap_or(&page).to_owned()
     }
 
@@ -233,25 +239,25 @@ impl Host {
 }
 
 #[tokio::test]
-async fn only_the_leader_loads_plugins_and_a_host_that_loses_its_lease_ends() {
+async fn a_standby_loads_plugins_leads_after_a_release_and_a_host_that_loses_its_lease_ends() {
     let (cluster, client) = rig::cluster().await;
     let folder = tempfile::tempdir().unwrap();
     // A host that reads this file reports an error. The test needs no guest.
     fs::write(folder.path().join("bad.yaml"), "name: [").unwrap();
     let one = Host::start(&client, folder.path(), "one").await;
     one.event("plugin-refused").await;
-    assert!(one.has("standing-by") && one.has("leading"));
+    one.event("leading").await;
     let two = Host::start(&client, folder.path(), "two").await;
     let leader = two.event("other-leads").await;
     assert!(leader["identity"].as_str().unwrap().starts_with("one_"), "{leader}");
-    assert!(!two.has("leading") && !two.has("plugin-refused"));
-    assert_eq!(one.leader_metric().await, r#"oarlock_leader_election_master_status{name="hosts"} 1"#);
-    assert_eq!(two.leader_metric().await, r#"oarlock_leader_election_master_status{name="hosts"} 0"#);
+    two.event("plugin-refused").await;
+    assert!(!two.has("leading"), "it reads the files on standby");
+    assert_eq!(one.leader_metric().await, r#"leader_election_master_status{name="hosts"} 1"#);
+    assert_eq!(two.leader_metric().await, r#"leader_election_master_status{name="hosts"} 0"#);
 
     one.token.cancel();
     one.ended().await.unwrap();
-    two.event("plugin-refused").await;
-    assert!(two.has("leading"));
+    two.event("leading").await;
 
     // Another candidate takes the Lease by force.
     let leases: Api<Lease> = Api::namespaced(client, "default");

@@ -16,7 +16,9 @@ use oarlock_controller::informers::{Limits, Prunings};
 use oarlock_controller::provision::{self, Provision};
 use oarlock_controller::rbac::{self, Needs};
 use oarlock_controller::report;
-use oarlock_controller::runtime::{Config, Error, RestartPolicy, RetryPolicy, Runtime, WallClock};
+use oarlock_controller::runtime::{
+    ClientMetrics, Config, Error, RestartPolicy, RetryPolicy, Runtime, WallClock,
+};
 use oarlock_dev_cluster::DevCluster;
 use oarlock_informer::list_watch::transport;
 use oarlock_informer::reflector::ConsistencyCheck;
@@ -63,8 +65,10 @@ impl Rig {
             report::channel(report::Config { level: report::Level::Debug, ..report::Config::default() });
         let runtime = Runtime::new(change(Config {
             client: client.clone(),
+            client_metrics: ClientMetrics::default(),
             server: cluster.url(),
             sources: vec![plugins],
+            plugin_resources: None,
             admin: None,
             control: None,
             reporter,
@@ -76,7 +80,9 @@ impl Rig {
             limits: Limits::default(),
             prunings: Prunings::default(),
             election: None,
+            drain_timeout: Duration::from_secs(5),
             record: None,
+            traces: None,
             interception: None,
             wall_clock: WallClock::system(),
             fault_swallow: None,
@@ -243,8 +249,8 @@ impl Rig {
         objects
     }
 
-    /// Ends the host and the API server, and waits until all their tasks have ended.
-    pub(crate) async fn end(mut self) {
+    /// Ends the host and the API server, and waits until all their tasks have ended. Returns all lines.
+    pub(crate) async fn end(mut self) -> Vec<Value> {
         self.token.cancel();
         let ended = async {
             while let Some(ended) = self.host.join_next().await {
@@ -253,7 +259,9 @@ impl Rig {
         };
         let ended = tokio::time::timeout(LIMIT, ended).await;
         assert!(ended.is_ok(), "the host did not end in {LIMIT:?}; its last line: {:?}", self.lines().last());
+        let lines = self.lines();
         self.cluster.shut_down().await;
+        lines
     }
 
     fn replace(&self, path: &str, bytes: &[u8]) {

@@ -139,8 +139,8 @@ async fn promise_5_a_right_in_one_namespace_opens_no_subscription_to_a_cluster_s
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_5_nothing_is_cached_for_a_plugin_that_may_see_nothing() {
-    let listener = admin::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = admin::bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+    let address = listener.address();
     let rig = Rig::start_with(|config| Config { provision: None, admin: Some(listener), ..config }).await;
     rig.create("a").await;
     // `hello` subscribes, `census` also declares reads.

@@ -51,8 +51,8 @@ async fn source(rig: &Rig, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shadow_that_writes_another_label_is_shown_by_path_and_never_writes() {
-    let listener = admin::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = admin::bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+    let address = listener.address();
     let rig = Rig::start_with(|config| Config { admin: Some(listener), ..config }).await;
     let namespaces: Api<Namespace> = Api::all(rig.client.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": "team-a"}})).unwrap();

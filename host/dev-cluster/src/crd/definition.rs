@@ -216,7 +216,8 @@ fn shape(schema: &Value, path: &str, root: bool, causes: &mut Vec<Cause>) {
         causes.extend(super::object::validate_default(schema, default, path));
     }
     let properties = schema.get("properties").and_then(Value::as_object);
-    if schema.get("additionalProperties").is_some_and(Value::is_object)
+    // `true` is what a schema without this member means.
+    if schema.get("additionalProperties").is_some_and(|it| *it != true)
         && properties.is_some_and(|properties| !properties.is_empty())
     {
         causes.push(Cause::forbidden(

@@ -10,7 +10,11 @@ use anyhow::{Context, Result, ensure};
 use super::command;
 
 /// Unpacks these packages below `folder`, together with those dependencies that this machine lacks.
-pub(crate) fn unpack_with_dependencies(packages: &[String], folder: &Path) -> Result<()> {
+///
+/// # Errors
+///
+/// When this machine has no apt-get or no dpkg, or a download fails.
+pub fn unpack_with_dependencies(packages: &[String], folder: &Path) -> Result<()> {
     Apt::new(packages, folder)?.with_lists(|apt| {
         let mut all = apt.missing_dependencies(packages)?;
         all.extend(packages.iter().cloned());
@@ -20,7 +24,11 @@ pub(crate) fn unpack_with_dependencies(packages: &[String], folder: &Path) -> Re
 }
 
 /// Returns the unpacked folders with shared libraries, in the format of LD_LIBRARY_PATH.
-pub(crate) fn library_folders(folder: &Path) -> Result<String> {
+///
+/// # Errors
+///
+/// When a folder cannot be read.
+pub fn library_folders(folder: &Path) -> Result<String> {
     let mut found = vec![];
     for parent in ["usr/lib", "lib"] {
         let Ok(entries) = fs::read_dir(folder.join(parent)) else {

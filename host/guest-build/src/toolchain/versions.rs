@@ -12,6 +12,8 @@ pub const GO: &str = "1.26.6";
 pub const GUEST_GO: RangeInclusive<u32> = 25..=u32::MAX;
 /// The versions 1.x of Go that can build kube-apiserver. With 1.27 its OpenAPI documents are broken.
 pub const SERVER_GO: RangeInclusive<u32> = 26..=26;
+/// The versions 1.x of Go that can build the tools of the tests (crane, helm, kustomize).
+pub const TOOL_GO: RangeInclusive<u32> = 26..=u32::MAX;
 /// The oldest Node.js for jco. The `package-lock.json` of each guest pins jco.
 pub const OLDEST_NODE: u32 = 20;
 /// The Python of components: that of the pinned componentize-py.

@@ -1,6 +1,7 @@
 //! The election over a record in memory, with a paused clock.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use futures::FutureExt;
 use rand::SeedableRng;
@@ -19,6 +20,7 @@ const USUAL: Config = Config {
     lease_duration: Duration::from_secs(15),
     renew_deadline: Duration::from_secs(10),
     retry_period: Duration::from_secs(2),
+    longest_wait: None,
     release_on_cancel: false,
 };
 
@@ -32,6 +34,7 @@ struct CallbackLog {
     lines: Mutex<Vec<String>>,
     /// The time from the cancellation to the end of the work.
     ending: Duration,
+    n_slow_paths: AtomicUsize,
 }
 
 /// An election on a task.
@@ -54,6 +57,10 @@ impl Callbacks for CallbackLog {
 
     fn on_stopped_leading(&self) {
         self.line("stopped");
+    }
+
+    fn on_slow_path(&self) {
+        self.n_slow_paths.fetch_add(1, Ordering::Relaxed);
     }
 
     fn on_new_leader(&self, identity: &str) {

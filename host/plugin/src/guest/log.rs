@@ -35,6 +35,9 @@ pub struct LogLine<'a> {
     pub generation: u64,
     /// The level.
     pub level: Level,
+    /// The object or key that the guest was called about, as NAMESPACE/NAME; none outside of such a call, and
+    /// for what it wrote to a stream.
+    pub object: Option<&'a str>,
     /// At most 8 KiB.
     pub message: &'a str,
     /// At most 32 pairs.
@@ -77,7 +80,7 @@ impl GuestLog {
         self.sink.enabled(&self.plugin, level)
     }
 
-    pub(crate) fn write(&self, level: Level, message: &str, pairs: &[(&str, &str)]) {
+    pub(crate) fn write(&self, level: Level, object: Option<&str>, message: &str, pairs: &[(&str, &str)]) {
         if !self.enabled(level) {
             return;
         }
@@ -91,7 +94,8 @@ impl GuestLog {
             .take(MAX_PAIRS)
             .map(|(name, value)| (cut(name, MAX_PAIR_NAME_BYTES), cut(value, MAX_PAIR_VALUE_BYTES)))
             .collect();
-        self.put(level, cut(message, MAX_MESSAGE_BYTES), &pairs);
+        let object = object.map(|object| cut(object, MAX_PAIR_VALUE_BYTES));
+        self.put(level, object, cut(message, MAX_MESSAGE_BYTES), &pairs);
     }
 
     /// Reports the number of suppressed lines, if the rate allows one more line.
@@ -105,13 +109,18 @@ impl GuestLog {
         let suppressed = self.n_suppressed.swap(0, Ordering::Relaxed);
         if suppressed > 0 {
             let lines = suppressed.to_string();
-            self.put(Level::Warn, "lines beyond the plugin's log rate were dropped", &[("lines", &lines)]);
+            self.put(
+                Level::Warn,
+                None,
+                "lines beyond the plugin's log rate were dropped",
+                &[("lines", &lines)],
+            );
         }
     }
 
-    fn put(&self, level: Level, message: &str, pairs: &[(&str, &str)]) {
+    fn put(&self, level: Level, object: Option<&str>, message: &str, pairs: &[(&str, &str)]) {
         let Self { plugin, generation, sink, bucket: _, n_suppressed: _ } = self;
-        sink.write(LogLine { plugin, generation: *generation, level, message, pairs });
+        sink.write(LogLine { plugin, generation: *generation, level, object, message, pairs });
     }
 }
 
@@ -153,19 +162,19 @@ mod tests {
         let log = GuestLog::new("greeter".into(), 1, 2, recorder.clone());
         let taken = || std::mem::take(&mut *recorder.0.lock());
         for line in ["1", "2", "3", "4"] {
-            log.write(Level::Info, line, &[]);
+            log.write(Level::Info, None, line, &[]);
         }
         log.call_ends();
         assert_eq!(taken(), ["1", "2"]);
 
         tokio::time::advance(Duration::from_millis(500)).await;
-        log.write(Level::Info, "5", &[]);
+        log.write(Level::Info, None, "5", &[]);
         assert_eq!(taken(), ["lines beyond the plugin's log rate were dropped lines=2", "5"]);
 
         // However long the log is silent, it holds the tokens of one second.
         tokio::time::advance(Duration::from_secs(9)).await;
         for line in ["6", "7", "8"] {
-            log.write(Level::Info, line, &[]);
+            log.write(Level::Info, None, line, &[]);
         }
         assert_eq!(taken(), ["6", "7"]);
         drop(log);

@@ -14,7 +14,9 @@ impl Host for StoreState {
             .take(MAX_PAIRS)
             .map(|Entry { name, value }| (name.as_str(), value.as_str()))
             .collect();
-        self.output.log(level, &message, &pairs);
+        // A line that is not written needs no name.
+        let object = if self.log.enabled(level) { self.object_of_call() } else { None };
+        self.output.log(level, object.as_deref(), &message, &pairs);
     }
 
     fn enabled(&mut self, level: Level) -> bool {

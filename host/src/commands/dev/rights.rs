@@ -38,9 +38,10 @@ struct Shown {
 /// The namespace of ServiceAccounts for components without a plugin file.
 const NAMESPACE: &str = "default";
 
-/// Applies the rights that the host needs without plugins.
+/// Applies the rights that the host needs without plugin files. A Plugin object needs no opt-in of its
+/// namespace here.
 pub(super) async fn of_host(client: &kube::Client, host: &Account) -> anyhow::Result<()> {
-    Ok(rbac::for_host(host, &[])?.apply(client).await?)
+    Ok(rbac::for_host(host, &[])?.then(rbac::for_plugin_objects(host)).apply(client).await?)
 }
 
 // === impl Rights ===

@@ -3,7 +3,10 @@
 mod advice;
 mod json;
 
-use std::{io::Write, path::Path};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use oarlock_controller::{
     account::Account,
@@ -20,24 +23,26 @@ use super::{
         printed,
         sources::Sources,
     },
+    registry::{self, Registry},
     show,
 };
 use crate::{
-    args::{CheckArgs, InspectArgs},
+    args::{CheckArgs, Environment, InspectArgs, RegistryArgs},
     failure::{Ended, Failure},
 };
 
 /// A component, with its plugin's file if there is one.
-struct Subject {
+pub(super) struct Subject {
     file: Option<PluginFile>,
-    component: std::path::PathBuf,
-    examined: Examined,
+    /// The path of the component, or its reference.
+    pub(super) component: PathBuf,
+    pub(super) examined: Examined,
 }
 
 /// Prints a table, and then warnings.
-pub(super) async fn check(args: CheckArgs, engine: EngineConfig) -> Ended {
-    let CheckArgs { file, no_build, strict } = args;
-    let subject = Subject::examine(&file, !no_build, engine).await?;
+pub(super) async fn check(args: CheckArgs, environment: &Environment, engine: EngineConfig) -> Ended {
+    let CheckArgs { file, no_build, strict, registry } = args;
+    let subject = Subject::find(&file, !no_build, &registry, environment, engine).await?;
     let mut text = subject.file.as_ref().map(show::plugin).unwrap_or_default();
     text.push_str(&show::component(&subject.component, &subject.examined));
     let warnings = subject.warnings()?;
@@ -57,9 +62,9 @@ pub(super) async fn check(args: CheckArgs, engine: EngineConfig) -> Ended {
 }
 
 /// Prints the same as one JSON object.
-pub(super) async fn inspect(args: InspectArgs, engine: EngineConfig) -> Ended {
-    let InspectArgs { file } = args;
-    let subject = Subject::examine(&file, false, engine).await?;
+pub(super) async fn inspect(args: InspectArgs, environment: &Environment, engine: EngineConfig) -> Ended {
+    let InspectArgs { file, registry } = args;
+    let subject = Subject::find(&file, false, &registry, environment, engine).await?;
     let text = printed::pretty(&json::of(&subject, &subject.warnings()?))?;
     std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)
 }
@@ -67,7 +72,23 @@ pub(super) async fn inspect(args: InspectArgs, engine: EngineConfig) -> Ended {
 // === impl Subject ===
 
 impl Subject {
-    async fn examine(path: &Path, builds: bool, engine: EngineConfig) -> Result<Self, Failure> {
+    /// Examines the component at a path, or that of `oci://REFERENCE`.
+    async fn find(
+        path: &Path,
+        builds: bool,
+        args: &RegistryArgs,
+        environment: &Environment,
+        engine: EngineConfig,
+    ) -> Result<Self, Failure> {
+        let Some(reference) = registry::reference_of(path) else {
+            return Self::examine(path, builds, engine).await;
+        };
+        let pulled = Registry::open(reference, args, environment)?.pull().await?;
+        let subject = Self::examine(pulled.fetched.component.path(), false, engine).await?;
+        Ok(Self { component: path.to_owned(), ..subject })
+    }
+
+    pub(super) async fn examine(path: &Path, builds: bool, engine: EngineConfig) -> Result<Self, Failure> {
         let engine = examine::engine(engine)?;
         if is_component(path) {
             let config = serde_json::Map::new();

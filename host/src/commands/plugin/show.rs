@@ -21,8 +21,13 @@ pub(super) fn plugin(file: &PluginFile) -> String {
     let mut table = Table::default();
     table.row("plugin", format!("{} ({})", file.name, file.path.display()));
     table.row("acts as", format!("ServiceAccount {}", file.service_account));
-    if file.suspend {
-        table.row("suspended", "the host refuses its writes".to_owned());
+    let settings = [
+        (file.is_suspended, "the host does not call it"),
+        (file.suspend_writes, "the host refuses its writes"),
+        (file.dry_run, "its writes are dry runs"),
+    ];
+    for (_, what) in settings.into_iter().filter(|(is_set, _)| *is_set) {
+        table.row("suspended", what.to_owned());
     }
     let limits = serde_json::to_value(&file.limits).unwrap_or_default();
     for (name, value) in limits.as_object().into_iter().flatten() {

@@ -45,6 +45,8 @@ pub(in crate::dispatch) enum DeliveryState {
     Closed,
     /// The account may read nothing: the listener sees no namespace.
     Forbidden,
+    /// The host is on standby: the listener sees no namespace, so that its backlog stays empty.
+    Standby,
 }
 
 /// The state of the `on-synced` call, which notifies the plugin that all initial adds are done.
@@ -73,10 +75,14 @@ struct Signals {
 // === impl ActiveSubscription ===
 
 impl ActiveSubscription {
-    pub(super) fn new(subscription: Subscription) -> Self {
+    pub(super) fn new(subscription: Subscription, leads: bool) -> Self {
         let Subscription { plan, listener, mut access, guards } = subscription;
         let decision = access.borrow_and_update().clone();
         let state = match decision {
+            _ if !leads => {
+                listener.set_namespaces(no_namespace());
+                DeliveryState::Standby
+            }
             Access::Allowed(namespaces) => {
                 listener.set_namespaces(namespaces);
                 DeliveryState::Delivering
@@ -112,7 +118,7 @@ impl ActiveSubscription {
             // The call of the generation before counts no more.
             self.reset_synced_call();
         }
-        if self.state != DeliveryState::Delivering {
+        if !matches!(self.state, DeliveryState::Delivering | DeliveryState::Standby) {
             // The new generation's status shows it again.
             self.access.mark_changed();
         }
@@ -123,6 +129,14 @@ impl ActiveSubscription {
             self.restart();
         }
         self
+    }
+
+    /// Ends the standby. The listener sees what the account may read when the gate's decision is applied
+    /// next.
+    pub(super) fn leave_standby(&mut self) {
+        if self.state == DeliveryState::Standby {
+            self.state = DeliveryState::Closed;
+        }
     }
 
     /// Delivers all objects again as initial adds, for an instance that knows nothing.
@@ -229,6 +243,9 @@ impl ActiveSubscription {
     /// Applies the gate's latest decision to the listener, and returns it and the state before.
     pub(super) fn apply_access(&mut self) -> (Access, DeliveryState) {
         let access = self.access.borrow_and_update().clone();
+        if self.state == DeliveryState::Standby {
+            return (access, self.state);
+        }
         self.release_deferred();
         let state = match &access {
             Access::Allowed(namespaces) => {
@@ -237,7 +254,7 @@ impl ActiveSubscription {
             }
             Access::Unknown(_) => DeliveryState::Closed,
             Access::Forbidden(_) => {
-                self.listener.set_namespaces(Namespaces::Only(BTreeSet::new()));
+                self.listener.set_namespaces(no_namespace());
                 DeliveryState::Forbidden
             }
         };
@@ -247,7 +264,7 @@ impl ActiveSubscription {
     /// Polls for the next notification.
     pub(super) fn poll_notification(&mut self, cx: &mut Context<'_>) -> Poll<Delivery> {
         match self.state {
-            DeliveryState::Closed => Poll::Pending,
+            DeliveryState::Closed | DeliveryState::Standby => Poll::Pending,
             DeliveryState::Delivering | DeliveryState::Forbidden => {
                 poll_endless(&mut self.signals.notifications, cx)
             }
@@ -264,9 +281,13 @@ impl ActiveSubscription {
         if awaits_sync { poll_endless(&mut self.signals.listener_synced, cx) } else { Poll::Pending }
     }
 
-    /// Returns the namespaces that the listener sees; `None` for all.
+    /// Returns the namespaces that the listener sees, or will see after the standby; `None` for all.
     pub(super) fn namespaces(&self) -> Option<Vec<String>> {
-        match self.listener.namespaces() {
+        let seen = match (self.state, &*self.access.borrow()) {
+            (DeliveryState::Standby, Access::Allowed(namespaces)) => namespaces.clone(),
+            _ => self.listener.namespaces(),
+        };
+        match seen {
             Namespaces::All => None,
             Namespaces::Only(namespaces) => Some(namespaces.into_iter().collect()),
         }
@@ -301,6 +322,10 @@ impl Signals {
             listener_synced: listener_synced.boxed(),
         }
     }
+}
+
+fn no_namespace() -> Namespaces {
+    Namespaces::Only(BTreeSet::new())
 }
 
 /// Returns the value, or never.

@@ -11,9 +11,9 @@ use crate::dispatch::due_call::{CallKey, DueCall};
 // === impl ActiveGeneration ===
 
 impl ActiveGeneration {
-    /// Polls for the next step. A suspended plugin is due no call, and a plugin with
-    /// state none while the generation before has one in progress. A poll that returns nothing loses nothing.
-    pub(in crate::dispatch) fn poll_step(&mut self, cx: &mut Context<'_>, is_suspended: bool) -> Poll<Step> {
+    /// Polls for the next step. A plugin that may not be called is due no call, and a plugin with state none
+    /// while the generation before has one in progress. A poll that returns nothing loses nothing.
+    pub(in crate::dispatch) fn poll_step(&mut self, cx: &mut Context<'_>, may_call: bool) -> Poll<Step> {
         loop {
             if let Some(step) = self.timer_step() {
                 return Poll::Ready(step);
@@ -21,7 +21,7 @@ impl ActiveGeneration {
             if let Some(index) = self.subscriptions.iter().position(ActiveSubscription::access_has_changed) {
                 return Poll::Ready(Step::AccessChanged(index));
             }
-            let can_call = !is_suspended && !self.waits_for_drain && self.lanes.can_call(&self.restarts);
+            let can_call = may_call && !self.waits_for_drain && self.lanes.can_call(&self.restarts);
             if can_call && let Poll::Ready(step) = self.poll_ready(cx) {
                 return Poll::Ready(step);
             }

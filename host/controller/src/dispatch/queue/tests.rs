@@ -8,15 +8,15 @@ async fn promise_4_new_keys_go_before_initial_ones_and_these_do_not_starve() {
         object: contract::ObjectKey { namespace: String::new(), name: name.to_owned() },
     };
     for n in 0..100 {
-        queue.add_for(key(&format!("initial-{n}")), "1", true).unwrap();
+        queue.add_for(key(&format!("initial-{n}")), "1", true, None).unwrap();
     }
     // An event of a key that waits for its initial add moves it forward.
-    queue.add_for(key("initial-50"), "2", false).unwrap();
+    queue.add_for(key("initial-50"), "2", false, None).unwrap();
     for n in 0..6 {
-        queue.add_for(key(&format!("new-{n}")), "2", false).unwrap();
+        queue.add_for(key(&format!("new-{n}")), "2", false, None).unwrap();
     }
     // A later replay does not move a key back.
-    queue.add_for(key("new-5"), "2", true).unwrap();
+    queue.add_for(key("new-5"), "2", true, None).unwrap();
     let mut order = Vec::new();
     for _ in 0..106 {
         let next = queue.next().await;
@@ -104,13 +104,13 @@ async fn a_key_that_the_plugin_adds_is_an_event_unless_it_handles_a_replay() {
     queue.add(key, None).unwrap();
     assert_ne!(queue.version(&queue.next().await), parked);
     queue.finish(&next, Outcome::Defer);
-    assert_eq!(queue.stats().pending, 1);
+    assert_eq!(queue.stats(1).pending, 1);
     assert!(queue.take_deferred(&next) && !queue.take_deferred(&next));
     // Added while it is worked on, it stays charged, and waits for the end of the work.
     queue.add(next.to_contract(), None).unwrap();
-    assert_eq!(queue.stats().pending, 0);
+    assert_eq!(queue.stats(1).pending, 0);
     queue.finish(&next, Outcome::Done);
-    assert_eq!((queue.stats().pending, queue.n_held()), (1, 1));
+    assert_eq!((queue.stats(1).pending, queue.n_held()), (1, 1));
     // A deferred key that waits again is not taken a second time.
     let next = queue.next().await;
     queue.finish(&next, Outcome::Defer);
@@ -118,5 +118,5 @@ async fn a_key_that_the_plugin_adds_is_an_event_unless_it_handles_a_replay() {
     assert!(!queue.take_deferred(&next));
     let next = queue.next().await;
     queue.finish(&next, Outcome::Done);
-    assert_eq!((queue.stats().pending, queue.n_held()), (0, 0));
+    assert_eq!((queue.stats(1).pending, queue.n_held()), (0, 0));
 }

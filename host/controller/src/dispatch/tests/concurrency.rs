@@ -70,7 +70,7 @@ async fn promise_4_an_event_during_the_retry_of_a_lost_call_is_reconciled_after_
     rig.api.put("n/a");
     rig.until_times("reconcile pods a", 3).await;
     rig.pass(CALL * 2).await;
-    assert_eq!((rig.queue.stats().pending, rig.queue.n_held()), (0, 0));
+    assert_eq!((rig.queue.stats(1).pending, rig.queue.n_held()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

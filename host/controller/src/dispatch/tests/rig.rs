@@ -23,18 +23,24 @@ use crate::dispatch::{
     BusyLimit, Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, LaneConfig, PluginQueue,
     RestartPolicy, RetryPolicy,
 };
+use crate::drain::Drain;
 use crate::generations::{Generations, Purpose};
 use crate::informers::{Informers, Limits, ResourceSource};
-use crate::metrics::Metrics;
+use crate::leadership::Leadership;
+use crate::metrics::{ClientMetrics, Metrics};
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report;
 use crate::schedule::WallClock;
 use crate::status::{PluginStatus, StatusRegistry};
 use crate::subscriptions::{self, Subscription};
 use crate::tasks::{Criticality, Tasks};
+use crate::traces::Traces;
 
 /// The deadline of a wait, by the paused clock: longer than any back-off.
 const LIMIT: Duration = Duration::from_secs(3_600);
+
+/// How long calls may take when the plugin is to end.
+pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An instance's answer to a call.
 pub(super) type Answering = Result<Result<Answer, Failure>, CallError>;
@@ -94,6 +100,8 @@ pub(super) struct Rig {
     pub(super) health: Arc<GenerationHealth>,
     pub(super) lanes: LaneConfig,
     pub(super) commands: Commands,
+    pub(super) leadership: Leadership,
+    pub(super) drain: Drain,
     informer: SharedInformer,
     switches: mpsc::Sender<Switch>,
     reporter: report::Reporter,
@@ -144,7 +152,16 @@ impl Rig {
         Self::with(pods, RetryPolicy::default(), None).await
     }
 
+    /// Creates a rig on a host that is on standby.
+    pub(super) async fn on_standby(pods: &[&str]) -> Self {
+        Self::of(pods, RetryPolicy::default(), None, Leadership::standby()).await
+    }
+
     pub(super) async fn with(pods: &[&str], retry: RetryPolicy, fault: Option<u64>) -> Self {
+        Self::of(pods, retry, fault, Leadership::sole()).await
+    }
+
+    async fn of(pods: &[&str], retry: RetryPolicy, fault: Option<u64>, leadership: Leadership) -> Self {
         let api = FakeListWatch::pods();
         for pod in pods {
             api.put(*pod);
@@ -158,14 +175,24 @@ impl Rig {
         let statuses = StatusRegistry::default();
         let informers =
             Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource), Limits::default());
+        let drain = Drain::new(DRAIN_TIMEOUT);
         let shared = DispatcherShared {
-            metrics: Metrics::new(statuses.clone(), informers, reporter.clone()),
+            metrics: Metrics::new(
+                statuses.clone(),
+                informers,
+                reporter.clone(),
+                ClientMetrics::default(),
+                Traces::default(),
+            ),
             retry: retry.clone(),
             restart: RestartPolicy::default(),
             fault: FaultHook::new(fault),
             wall_clock: WallClock::system(),
             tasks: tasks.clone(),
             busy_limit: BusyLimit::new(1),
+            leadership: leadership.clone(),
+            drain: drain.clone(),
+            traces: Traces::default(),
         };
         let queue = PluginQueue::default();
         let name: Arc<str> = "p".into();
@@ -198,6 +225,8 @@ impl Rig {
             health: Arc::default(),
             lanes: LaneConfig::single(),
             commands,
+            leadership,
+            drain,
             informer,
             switches,
             generations: Generations::new("p".into(), reporter.clone()),
@@ -205,6 +234,12 @@ impl Rig {
             tasks,
             _reports: reports,
         }
+    }
+
+    /// Asks the dispatcher to end, and waits until it has.
+    pub(super) async fn end(&self) {
+        self.tasks.token().cancel();
+        self.drain.ended().await;
     }
 
     /// Switches to a generation whose instances follow the script.

@@ -6,59 +6,38 @@ use std::sync::Arc;
 use oarlock_plugin::guest::UsageView;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use super::families::{counters, gauges, histograms, labels};
-use crate::metrics::PluginMetrics;
-use crate::metrics::writes::WriteCount;
+use super::Reads;
+use crate::metrics::{PluginMetrics, catalog, writes::WriteCount};
 
 pub(super) fn calls(
     encoder: &mut DescriptorEncoder<'_>,
     plugins: &[(Arc<str>, Arc<PluginMetrics>)],
 ) -> Result<(), fmt::Error> {
-    let labelled = |plugin: &str, own: &[(&str, &str)]| {
-        let mut labels = labels("plugin", plugin);
-        labels.extend(own.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        labels
-    };
-    counters(
+    catalog::CALLS.encode(
         encoder,
-        "oarlock_plugin_calls",
-        "Calls of the plugin, by function and outcome.",
         plugins.iter().flat_map(|(plugin, it)| {
             it.calls().map(move |(function, outcome, n)| {
-                (labelled(plugin, &[("function", function), ("outcome", outcome)]), n as f64)
+                ([plugin.to_string(), function.to_owned(), outcome.to_owned()], n as f64)
             })
         }),
     )?;
-    histograms(
+    catalog::CALL_DURATION.encode_histograms(
         encoder,
-        "oarlock_plugin_call_duration_seconds",
-        "Duration of the plugin's calls, by function.",
         plugins.iter().flat_map(|(plugin, it)| {
-            it.durations().map(move |(function, view)| (labelled(plugin, &[("function", function)]), view))
+            it.durations().map(move |(function, view)| ([plugin.to_string(), function.to_owned()], view))
         }),
     )?;
-    histograms(
+    let waited =
+        plugins.iter().filter_map(|(plugin, it)| Some(([plugin.to_string()], it.notifications_waited()?)));
+    catalog::NOTIFICATION_WAIT.encode_histograms(encoder, waited)?;
+    catalog::INSTANCES_LOST.encode(
         encoder,
-        "oarlock_plugin_queue_duration_seconds",
-        "Time that notifications and keys waited for their first call.",
         plugins.iter().flat_map(|(plugin, it)| {
-            it.waits().map(move |(queue, view)| (labelled(plugin, &[("queue", queue)]), view))
+            it.losses().map(move |(reason, n)| ([plugin.to_string(), reason.to_owned()], n as f64))
         }),
     )?;
-    counters(
-        encoder,
-        "oarlock_plugin_instances_lost",
-        "Instances of the plugin that were lost, by reason: trap, deadline, a limit.",
-        plugins.iter().flat_map(|(plugin, it)| {
-            it.losses().map(move |(reason, n)| (labelled(plugin, &[("reason", reason)]), n as f64))
-        }),
-    )?;
-    counters(
-        encoder,
-        "oarlock_plugin_restarts",
-        "Fresh instances of the plugin that replaced lost ones.",
-        plugins.iter().map(|(plugin, it)| (labels("plugin", plugin), it.restarts() as f64)),
-    )
+    let restarts = plugins.iter().map(|(plugin, it)| ([plugin.to_string()], it.restarts() as f64));
+    catalog::RESTARTS.encode(encoder, restarts)
 }
 
 pub(super) fn usage(
@@ -66,81 +45,31 @@ pub(super) fn usage(
     plugins: &[(Arc<str>, Arc<PluginMetrics>)],
 ) -> Result<(), fmt::Error> {
     let views: Vec<_> = plugins.iter().map(|(plugin, it)| (plugin, it.usage().view())).collect();
-    let by_plugin = |value: fn(&UsageView) -> f64| {
-        views.iter().map(move |(plugin, it)| (labels("plugin", plugin), value(it)))
-    };
     let seconds = |ns: u64| ns as f64 / 1e9;
-    let labelled = |plugin: &str, name: &str, value: &str| {
-        let mut labels = labels("plugin", plugin);
-        labels.push((name.to_owned(), value.to_owned()));
-        labels
-    };
-    counters(
-        encoder,
-        "oarlock_plugin_cpu_seconds",
-        "CPU time for the plugin's calls: in the guest, and in the host's imports for it.",
-        views.iter().flat_map(|(plugin, it)| {
-            let parts = [("guest", it.guest_cpu_ns), ("host", it.host_cpu_ns)];
-            parts.map(|(of, ns)| (labelled(plugin, "in", of), seconds(ns)))
-        }),
-    )?;
-    counters(
-        encoder,
-        "oarlock_plugin_call_wall_seconds",
-        "Time from the begin of the plugin's calls to their end.",
-        by_plugin(|it| it.call_wall_ns as f64 / 1e9),
-    )?;
-    counters(
-        encoder,
-        "oarlock_plugin_import_wait_seconds",
-        "Time in which the plugin's calls waited for an import, such as a write.",
-        by_plugin(|it| it.import_wait_ns as f64 / 1e9),
-    )?;
-    counters(
-        encoder,
-        "oarlock_plugin_copied_bytes",
-        "Bytes copied between the host and the plugin's memory, by direction.",
-        views.iter().flat_map(|(plugin, it)| {
-            let ways = [("to-guest", it.bytes_to_guest), ("from-guest", it.bytes_from_guest)];
-            ways.map(|(way, bytes)| (labelled(plugin, "direction", way), bytes as f64))
-        }),
-    )?;
-    counters(
-        encoder,
-        "oarlock_plugin_cache_reads",
-        "Reads of the cache by the plugin.",
-        by_plugin(|it| it.cache_reads as f64),
-    )?;
-    counters(
-        encoder,
-        "oarlock_plugin_requests",
-        "Requests of the plugin to the API server, reads and writes.",
-        by_plugin(|it| it.requests as f64),
-    )?;
-    gauges(
-        encoder,
-        "oarlock_plugin_instances",
-        "Instances of the plugin that exist.",
-        by_plugin(|it| it.instances as f64),
-    )?;
-    counters(
-        encoder,
-        "oarlock_plugin_instances_made",
-        "Instances of the plugin that were made.",
-        by_plugin(|it| it.instances_made as f64),
-    )?;
-    gauges(
-        encoder,
-        "oarlock_plugin_linear_memory_bytes",
-        "Linear memory of the plugin's instances.",
-        by_plugin(|it| it.linear_memory_bytes as f64),
-    )?;
-    gauges(
-        encoder,
-        "oarlock_plugin_linear_memory_peak_bytes",
-        "Largest linear memory of the plugin's instances together so far.",
-        by_plugin(|it| it.linear_memory_peak_bytes as f64),
-    )
+    let cpu = views.iter().flat_map(|(plugin, it)| {
+        let parts = [("guest", it.guest_cpu_ns), ("host", it.host_cpu_ns)];
+        parts.map(|(of, ns)| ([plugin.to_string(), of.to_owned()], seconds(ns)))
+    });
+    catalog::PLUGIN_CPU.encode(encoder, cpu)?;
+    let copied = views.iter().flat_map(|(plugin, it)| {
+        let ways = [("to-guest", it.bytes_to_guest), ("from-guest", it.bytes_from_guest)];
+        ways.map(|(way, bytes)| ([plugin.to_string(), way.to_owned()], bytes as f64))
+    });
+    catalog::COPIED.encode(encoder, copied)?;
+    let values: [(_, Reads<UsageView>); 8] = [
+        (&catalog::CALL_WALL, |it| it.call_wall_ns as f64 / 1e9),
+        (&catalog::IMPORT_WAIT, |it| it.import_wait_ns as f64 / 1e9),
+        (&catalog::CACHE_READS, |it| it.cache_reads as f64),
+        (&catalog::PLUGIN_REQUESTS, |it| it.requests as f64),
+        (&catalog::INSTANCES, |it| it.instances as f64),
+        (&catalog::INSTANCES_MADE, |it| it.instances_made as f64),
+        (&catalog::MEMORY, |it| it.linear_memory_bytes as f64),
+        (&catalog::MEMORY_PEAK, |it| it.linear_memory_peak_bytes as f64),
+    ];
+    for (description, value) in values {
+        description.encode(encoder, views.iter().map(|(plugin, it)| ([plugin.to_string()], value(it))))?;
+    }
+    Ok(())
 }
 
 pub(super) fn writes(
@@ -149,11 +78,8 @@ pub(super) fn writes(
 ) -> Result<(), fmt::Error> {
     let series = plugins.iter().flat_map(|(plugin, it)| {
         it.writes().view().into_iter().map(move |WriteCount { verb, code, count }| {
-            let mut labels = labels("plugin", plugin);
-            labels.extend([("verb".to_owned(), verb.to_owned()), ("code".to_owned(), code)]);
-            (labels, count as f64)
+            ([plugin.to_string(), verb.to_owned(), code], count as f64)
         })
     });
-    let help = "Writes of the plugin, Events included, by verb and status code.";
-    counters(encoder, "oarlock_plugin_writes", help, series)
+    catalog::WRITES.encode(encoder, series)
 }

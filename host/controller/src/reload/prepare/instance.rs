@@ -50,9 +50,11 @@ impl Preparation<'_> {
             rate: Rate::of(&file.limits),
             host_bytes: slot.host_bytes.clone(),
             writes: host.metrics.writes(&slot.name),
+            leadership: host.dispatch.leadership.clone(),
             own_writes: slot.own_writes.clone(),
             record: self.start_recording(recording.clone()),
-            suspended: file.suspend,
+            suspends_writes: file.suspend_writes,
+            dry_run: file.dry_run,
         })
         .map_err(Error::Access)?;
         access.build_indices().await;

@@ -43,7 +43,7 @@ impl RollOut {
             }
         };
         // The operator's newest word on writes counts, whichever version serves.
-        let file = with_suspend(file, newest.suspend);
+        let file = with_brakes(file, newest);
         match prepare::prepare(host, slot, &file, origin).await {
             Ok(prepared) => Some((prepared, is_good)),
             Err(error) => {
@@ -71,7 +71,7 @@ impl RollOut {
                 (Arc::new(file), Origin::LastGood(bytes), true)
             }
         };
-        let file = with_suspend(file, serving.file.suspend);
+        let file = with_brakes(file, &serving.file);
         let prepare = prepare::prepare(host, slot, &file, origin);
         let switch = |prepared: Result<Prepared, prepare::Error>, token| async move {
             let prepared = prepared.map_err(|error| {
@@ -149,10 +149,14 @@ impl RollOut {
     }
 }
 
-/// Returns the settings of a version, with its writes suspended or not.
-fn with_suspend(mut file: Arc<PluginFile>, suspend: bool) -> Arc<PluginFile> {
-    if file.suspend != suspend {
-        Arc::make_mut(&mut file).suspend = suspend;
+/// Returns the settings of a version, with its writes suspended as those of another one, and sent as dry runs
+/// if those of either are.
+fn with_brakes(mut file: Arc<PluginFile>, other: &PluginFile) -> Arc<PluginFile> {
+    let dry_run = file.dry_run || other.dry_run;
+    if (file.suspend_writes, file.dry_run) != (other.suspend_writes, dry_run) {
+        let file = Arc::make_mut(&mut file);
+        file.suspend_writes = other.suspend_writes;
+        file.dry_run = dry_run;
     }
     file
 }

@@ -8,15 +8,22 @@ fn examples() -> Vec<HostEvent> {
     let forbidden = || text("the account default/hello may not list v1/pods");
     vec![
         HostEvent::HostStarted { server: text("https://10.0.0.1:6443"), version: "0.1.0" },
-        HostEvent::AdminListening { address: text("127.0.0.1:8080") },
-        HostEvent::AdminExposed { address: text("0.0.0.0:8080") },
+        HostEvent::AdminListening { address: text("127.0.0.1:8080"), scheme: "http" },
+        HostEvent::AdminSelfSigned { address: text("0.0.0.0:8443") },
         HostEvent::ControlListening { socket: text("/home/a/.local/state/oarlock/control/7.sock") },
         HostEvent::ControlUnavailable { message: text("permission denied") },
+        HostEvent::TracesNotExported {
+            endpoint: text("http://collector:4318/v1/traces"),
+            message: text("connection refused"),
+        },
+        HostEvent::TracesExported { endpoint: text("http://collector:4318/v1/traces") },
         HostEvent::StandingBy { lease: text("oarlock/oarlock"), identity: text("node-1_2f") },
         HostEvent::OtherLeads { identity: text("node-2_7c") },
         HostEvent::Leading,
         HostEvent::LeadershipLost { lease: text("oarlock/oarlock") },
         HostEvent::HostStopping,
+        HostEvent::HostDrained { after_ms: 120, calls_dropped: 1, waiting: 7 },
+        HostEvent::CallsDropped { calls: 1, after_ms: 20_000 },
         HostEvent::PluginCompiling { bytes: 3 << 20, before: 0 },
         HostEvent::PluginCompiling { bytes: 3 << 20, before: 2 },
         HostEvent::PluginWaiting { waits_for: vec![text("the first list of v1/pods")] },
@@ -38,6 +45,7 @@ fn examples() -> Vec<HostEvent> {
         },
         HostEvent::PluginLastGood { version: text("1.2.0"), digest: text("0123456789abcdef") },
         HostEvent::StateTrouble { message: text("/var/lib/oarlock/last-good cannot be written: disk full") },
+        HostEvent::StatusNotWritten { message: text("the status of Plugin team-a.mirror: timeout") },
         HostEvent::CodeNotStored { message: text("the disk is full") },
         HostEvent::PluginRefused {
             file: text("hello.yaml"),
@@ -97,6 +105,7 @@ fn examples() -> Vec<HostEvent> {
             outcome: CallOutcome::Done,
         },
         HostEvent::GuestLog {
+            object: Some(text("default/web")),
             level: Level::Info,
             message: text("notified"),
             pairs: Pairs(vec![(text("n"), text("1"))]),
@@ -167,19 +176,24 @@ fn has_example(event: &HostEvent) {
     match event {
         HostEvent::HostStarted { .. }
         | HostEvent::AdminListening { .. }
-        | HostEvent::AdminExposed { .. }
+        | HostEvent::AdminSelfSigned { .. }
         | HostEvent::ControlListening { .. }
         | HostEvent::ControlUnavailable { .. }
+        | HostEvent::TracesNotExported { .. }
+        | HostEvent::TracesExported { .. }
         | HostEvent::StandingBy { .. }
         | HostEvent::OtherLeads { .. }
         | HostEvent::Leading
         | HostEvent::LeadershipLost { .. }
         | HostEvent::HostStopping
+        | HostEvent::HostDrained { .. }
+        | HostEvent::CallsDropped { .. }
         | HostEvent::PluginLoaded { .. }
         | HostEvent::GenerationState { .. }
         | HostEvent::PluginRolledBack { .. }
         | HostEvent::PluginLastGood { .. }
         | HostEvent::StateTrouble { .. }
+        | HostEvent::StatusNotWritten { .. }
         | HostEvent::CodeNotStored { .. }
         | HostEvent::PluginRefused { .. }
         | HostEvent::PluginCompiling { .. }
@@ -221,14 +235,18 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     insta::assert_snapshot!(lines.join("\n"), @"
     info  oarlock 0.1.0 started, API server https://10.0.0.1:6443
     info  serves probes and metrics at http://127.0.0.1:8080
-    warn  other machines can read the pages at http://0.0.0.0:8080 without credentials. Fix: name an address of 127.0.0.1 with --admin-addr, or restrict access by a firewall or a NetworkPolicy
+    info  clients cannot verify the certificate of https://0.0.0.0:8443, which the host has made. To change that, name one with --admin-cert-file and --admin-key-file
     info  serves commands such as `oarlock plugins` on /home/a/.local/state/oarlock/control/7.sock
     warn  commands such as `oarlock plugins` do not reach this host: permission denied
-    info  stands by as node-1_2f, and runs no plugins until it holds the Lease oarlock/oarlock
+    warn  traces are not exported to http://collector:4318/v1/traces: connection refused. The plugins are not affected, and the host tries again
+    info  traces are exported to http://collector:4318/v1/traces again
+    info  stands by as node-1_2f: it loads the plugins, and calls none until it holds the Lease oarlock/oarlock
     info  the leader is node-2_7c, this host stands by
-    info  became leader, and loads the plugins
+    info  became leader, and calls the plugins
     error lost the Lease oarlock/oarlock. The host stops. Fix: start it again, then it stands by
     info  stopping
+    info  stopped after 120 ms: 1 calls were dropped, 7 notifications and keys wait
+    warn  1 calls did not end within 20000 ms, and were dropped. Their objects are delivered again
     info  compiles its component (3.0 MiB)
     info  compiles its component (3.0 MiB), after 2 other components
     warn  does not serve yet, waits for the first list of v1/pods
@@ -238,6 +256,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     error version 1.3.0 (abcdef012345) is rolled back to 1.2.0 (0123456789ab): it lost 4 instances within 60 s. The host does not try it again until its component or its file changes
     warn  loads the last good version, 1.2.0 (0123456789ab), since the newest one cannot be used
     warn  /var/lib/oarlock/last-good cannot be written: disk full. The host runs on, but may not have this after a restart
+    warn  the status of Plugin team-a.mirror: timeout. The host tries again
     warn  its compiled code cannot be stored: the disk is full. It runs, but is compiled again after a restart of the host (--cache-dir names the folder)
     error refused: hello.yaml:3: unknown key `nam`. No version serves
     error hello.wasm refused: the component cannot be read: No such file or directory. The version before keeps serving. Fix: build it
@@ -245,7 +264,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  hello.yaml is valid again. The version that serves was made from it
     info  hello greets each Pod:
     error the host panicked in its calls: index out of bounds. The host loads the plugin again. Fix: report this, it is a bug of the host
-    info  unloaded, its file was removed
+    info  unloaded, its file or object was removed
     info  subscription pods watches v1/pods in all namespaces
     info  subscription pods watches v1/pods in a, b
     error subscription pods of v1/pods closed, Forbidden: the account default/hello may not list v1/pods. Fix: grant what `oarlock rbac` prints for this plugin, or remove the subscription from the plugin

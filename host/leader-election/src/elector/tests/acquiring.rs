@@ -91,6 +91,7 @@ async fn an_unchanged_record_is_no_renewal_and_a_lease_below_a_second_expires_at
         lease_duration: Duration::from_millis(900),
         renew_deadline: Duration::from_millis(600),
         retry_period: Duration::from_millis(retry_period),
+        longest_wait: None,
         release_on_cancel: false,
     };
     let (one, two) = (elector(&lease, "one", short(100)), elector(&lease, "two", short(100)));
@@ -176,4 +177,23 @@ async fn a_write_with_a_lost_answer_counts_as_own_when_read() {
     assert_eq!(one.attempt(false).await, Attempt::Holding, "without waiting for our own lease to run out");
     assert_eq!(lease.calls(), ["get", "create", "get", "update"]);
     assert_eq!(lease.record().leader_transitions, 0, "the holder is the same");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_with_a_longest_wait_tries_within_it() {
+    let lease = MemoryLease::new();
+    lease.set(Some(Record { lease_duration_seconds: i32::MAX, ..held_by("other") }));
+    let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let noted = times.clone();
+    lease.on_call(move |_, _| {
+        noted.lock().push(Instant::now());
+        Fault::default()
+    });
+    let one = Running::start(elector(&lease, "one", Config { longest_wait: Some(secs(1)), ..USUAL }));
+    sleep(secs(100)).await;
+    one.token.cancel();
+    let times = times.lock().clone();
+    let waits: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let is_within = |wait: &Duration| (500..=1_001).contains(&wait.as_millis());
+    assert!(waits.len() >= 99 && waits.iter().all(is_within), "{waits:?}");
 }

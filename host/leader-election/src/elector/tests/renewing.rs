@@ -130,3 +130,33 @@ async fn late_answers_do_not_prolong_leadership_beyond_the_lease() {
     pass(Duration::from_millis(300)).await;
     assert_eq!(one.ended().await, Ended::Lost);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_has_to_read_the_lease_first_is_reported() {
+    let lease = MemoryLease::new();
+    let one = Running::start(elector(&lease, "one", USUAL));
+    pass(secs(1)).await;
+    let mut n_calls = 0;
+    lease.on_call(move |_, _| {
+        n_calls += 1;
+        Fault { refused: n_calls == 1, ..Fault::default() }
+    });
+    pass(secs(20)).await;
+    assert_eq!(one.log.lines(), ["leader \"one\"", "started"]);
+    assert_eq!(one.log.n_slow_paths.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_may_act_for_the_renew_deadline_after_its_last_renewal_was_sent() {
+    let lease = MemoryLease::new();
+    let one = elector(&lease, "one", USUAL);
+    assert_eq!(one.leads_until(), None);
+    let sent = Instant::now();
+    assert_eq!(one.attempt(false).await, Attempt::Holding);
+    assert_eq!(one.leads_until(), Some(sent + secs(10)));
+    advance(secs(60)).await;
+    assert_eq!(one.leads_until(), Some(sent + secs(10)), "no task has to notice");
+    lease.set(Some(held_by("other")));
+    assert_eq!(one.attempt(true).await, Attempt::HeldByAnother);
+    assert_eq!(one.leads_until(), None);
+}

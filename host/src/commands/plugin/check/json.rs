@@ -45,7 +45,9 @@ fn plugin(file: &PluginFile) -> Value {
         "serviceAccount": {"namespace": file.service_account.namespace, "name": file.service_account.name},
         "config": file.config,
         "limits": file.limits,
-        "suspend": file.suspend,
+        "suspend": file.is_suspended,
+        "suspendWrites": file.suspend_writes,
+        "dryRun": file.dry_run,
         "concurrency": file.concurrency,
         "weight": file.weight,
     })

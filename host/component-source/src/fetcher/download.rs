@@ -1,0 +1,155 @@
+//! Downloads: each component once at a time, a bounded number of them, and into the cache.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
+
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use super::Fetcher;
+use crate::{
+    cache::CachedComponent,
+    digest::Digest,
+    error::{Error, Reason},
+    file::too_large,
+    http::{Response, host},
+    records::{Record, RecordKey},
+};
+
+/// How many components are downloaded at once. It bounds the unfinished files on the disk.
+const MAX_DOWNLOADS: usize = 16;
+/// How much is collected before it is written.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// The downloads in progress.
+#[derive(Debug)]
+pub(super) struct Downloads {
+    permits: Semaphore,
+    by_digest: Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Default for Downloads {
+    fn default() -> Self {
+        Self { permits: Semaphore::new(MAX_DOWNLOADS), by_digest: Mutex::default() }
+    }
+}
+
+// === impl Downloads ===
+
+impl Downloads {
+    /// Returns the lock that the download of a component holds.
+    fn lock_of(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
+        let mut by_digest = self.by_digest.lock();
+        by_digest.retain(|_, lock| lock.strong_count() > 0);
+        if let Some(lock) = by_digest.get(&digest).and_then(Weak::upgrade) {
+            return lock;
+        }
+        let lock = Arc::default();
+        by_digest.insert(digest, Arc::downgrade(&lock));
+        lock
+    }
+}
+
+// === impl Fetcher ===
+
+impl Fetcher {
+    /// Returns the component that a source refers to now, and records it. `size` is its length, if it is
+    /// known.
+    ///
+    /// The cache is used only if this source referred to the component before, with the same credentials. To
+    /// know the digest of another's component is no right to it: the registry or server has to send it.
+    pub(super) async fn component(
+        &self,
+        key: &RecordKey,
+        record: Record,
+        size: Option<u64>,
+        request: impl Future<Output = Result<Response, Error>>,
+    ) -> Result<CachedComponent, Error> {
+        let digest = record.component;
+        let lock = self.shared.downloads.lock_of(digest);
+        let _only_one = lock.lock().await;
+        let known = {
+            let key = key.clone();
+            self.blocking(move |shared| {
+                let is_known = shared.records.read(&key).is_some_and(|record| record.component == digest);
+                Ok(if is_known { shared.cache.get(digest) } else { None })
+            })
+        };
+        let component = match known.await? {
+            Some(component) => component,
+            None => {
+                let permit = self.shared.downloads.permits.acquire().await;
+                let _permit = permit.map_err(|error| Error::new(Reason::Unavailable, error.to_string()))?;
+                let response = request.await?;
+                self.download(response, digest, size).await?
+            }
+        };
+        self.remember(key, record).await;
+        Ok(component)
+    }
+
+    async fn download(
+        &self,
+        mut response: Response,
+        digest: Digest,
+        size: Option<u64>,
+    ) -> Result<CachedComponent, Error> {
+        let host = host(&response.url);
+        let max_bytes = self.shared.policy.max_bytes;
+        let bound = size.unwrap_or(max_bytes).min(max_bytes);
+        let too_long = || match size {
+            Some(size) if size < max_bytes => {
+                let message = format!("{host} sends more than the {size} bytes that the manifest says");
+                Error::new(Reason::DigestMismatch, message)
+                    .hint("check the registry and the proxies in front of it: what they answer is not what they say")
+            }
+            _ => too_large(format_args!("the component at {host}"), max_bytes),
+        };
+        if response.announced_bytes().is_some_and(|announced| announced > bound) {
+            return Err(too_long());
+        }
+        let mut part = self.blocking(|shared| shared.cache.begin()).await?;
+        let mut n_bytes = 0_u64;
+        loop {
+            let mut buffer = Vec::with_capacity(WRITE_BYTES);
+            let mut is_end = false;
+            while buffer.len() < WRITE_BYTES && !is_end {
+                match response.chunk().await? {
+                    Some(chunk) => {
+                        n_bytes += chunk.len() as u64;
+                        if n_bytes > bound {
+                            return Err(too_long());
+                        }
+                        buffer.extend_from_slice(&chunk);
+                    }
+                    None => is_end = true,
+                }
+            }
+            part = self
+                .blocking(move |_| {
+                    part.write(&buffer)?;
+                    Ok(part)
+                })
+                .await?;
+            if is_end {
+                break;
+            }
+        }
+        let finish = move |shared: &super::Shared| {
+            let found = part.digest();
+            if found != digest {
+                // Content of another kind explains the digest.
+                part.check_is_wasm().map_err(|error| error.context(&host))?;
+                let message = format!("{host} answers with the digest {found}, not {digest}");
+                return Err(Error::new(Reason::DigestMismatch, message).hint(
+                    "if the content was changed on purpose, change the digest; otherwise check the server",
+                ));
+            }
+            part.check_is_wasm()?;
+            shared.cache.store(part)
+        };
+        self.blocking(finish).await
+    }
+}

@@ -1,0 +1,232 @@
+//! The operations of `kubectl oarlock` about Plugin and ClusterPlugin objects, over HTTPS. Kubernetes decides
+//! about each, as about a subresource of the object: who may read the plugins of one namespace sees nothing
+//! of others.
+//!
+//! | path | verb, subresource |
+//! |---|---|
+//! | `GET /v1/all/metrics`, `/v1/namespaces/NS/metrics`, `/v1/clusterplugins/metrics`, `…/NAME/metrics` | `get` `metrics` |
+//! | `GET …/deadletters`, in the same places | `get` `deadletters` |
+//! | `GET …/NAME/logs` | `get` `logs` |
+//! | `POST …/NAME/redeliver` | `create` `redeliver` |
+//! | `POST …/NAME/rollback`, `…/NAME/release` | `create` `rollback` |
+//!
+//! One plugin is `/v1/namespaces/NS/plugins/NAME` or `/v1/clusterplugins/NAME`. A plugin of a file counts as
+//! a ClusterPlugin.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Extension, Path, Query, RawPathParams, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+
+use super::guard::{Action, Guard, ObjectAction};
+use crate::control::{self, Control, LinesQuery, RedeliverRequest, Refusal};
+
+/// Where the plugins of a path are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Place {
+    /// In all namespaces, and ClusterPlugins if the user may see them.
+    All,
+    Namespace,
+    Cluster,
+}
+
+/// What one route needs.
+#[derive(Clone)]
+struct Route {
+    control: Control,
+    guard: Guard,
+    place: Place,
+    verb: &'static str,
+    subresource: &'static str,
+}
+
+/// The plugins that a request is about, after its user was found to be allowed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Scope {
+    /// The plugin with this name in the host.
+    One(String),
+    Namespace(String),
+    Cluster,
+    Namespaced,
+    All,
+}
+
+/// Returns the routes.
+pub(super) fn routes(control: &Control, guard: &Guard) -> Vec<(String, MethodRouter)> {
+    let lists = [
+        ("/v1/all", Place::All),
+        ("/v1/namespaces/{namespace}", Place::Namespace),
+        ("/v1/clusterplugins", Place::Cluster),
+    ];
+    let objects = [
+        ("/v1/namespaces/{namespace}/plugins/{name}", Place::Namespace),
+        ("/v1/clusterplugins/{name}", Place::Cluster),
+    ];
+    let mut routes = Vec::new();
+    for (at, place) in lists.into_iter().chain(objects) {
+        let read = |subresource| Route::new(control, guard, place, "get", subresource);
+        routes.push((format!("{at}/metrics"), read("metrics").over(get(metrics))));
+        routes.push((format!("{at}/deadletters"), read("deadletters").over(get(dead_letters))));
+    }
+    for (at, place) in objects {
+        let route = |verb, subresource| Route::new(control, guard, place, verb, subresource);
+        routes.push((format!("{at}/logs"), route("get", "logs").over(get(logs))));
+        routes.push((format!("{at}/redeliver"), route("create", "redeliver").over(post(redeliver))));
+        routes.push((format!("{at}/rollback"), route("create", "rollback").over(post(roll_back))));
+        routes.push((format!("{at}/release"), route("create", "rollback").over(post(release))));
+    }
+    routes
+}
+
+/// Refuses a request whose user may not do this, before its body is read.
+async fn check(
+    State(route): State<Route>,
+    params: RawPathParams,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let param = |key: &str| params.iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_owned());
+    let (namespace, name) = (param("namespace"), param("name"));
+    let scope = match route.scope(request.headers(), namespace, name).await {
+        Ok(scope) => scope,
+        Err(refusal) => return refusal,
+    };
+    request.extensions_mut().insert(scope);
+    next.run(request).await
+}
+
+async fn metrics(State(control): State<Control>, Extension(scope): Extension<Scope>) -> Response {
+    Json(control.plugins_where(|name| scope.has(name))).into_response()
+}
+
+async fn dead_letters(State(control): State<Control>, Extension(scope): Extension<Scope>) -> Response {
+    Json(control.parked_where(|name| scope.has(name)).await).into_response()
+}
+
+async fn logs(
+    State(control): State<Control>,
+    Extension(scope): Extension<Scope>,
+    query: Result<Query<LinesQuery>, QueryRejection>,
+) -> Response {
+    match query {
+        Ok(query) => control::lines(State(control), scope.one(), query).await.into_response(),
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
+async fn redeliver(
+    State(control): State<Control>,
+    Extension(scope): Extension<Scope>,
+    body: Result<Json<RedeliverRequest>, JsonRejection>,
+) -> Response {
+    match body {
+        Ok(body) => control::redeliver(State(control), scope.one(), body).await.into_response(),
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
+async fn roll_back(State(control): State<Control>, Extension(scope): Extension<Scope>) -> Response {
+    control::roll_back(State(control), scope.one()).await.into_response()
+}
+
+async fn release(State(control): State<Control>, Extension(scope): Extension<Scope>) -> Response {
+    control::release(State(control), scope.one()).await.into_response()
+}
+
+// === impl Route ===
+
+impl Route {
+    fn new(
+        control: &Control,
+        guard: &Guard,
+        place: Place,
+        verb: &'static str,
+        subresource: &'static str,
+    ) -> Self {
+        Self { control: control.clone(), guard: guard.clone(), place, verb, subresource }
+    }
+
+    /// Puts the check in front of a handler.
+    fn over(self, handler: MethodRouter<Control>) -> MethodRouter {
+        let control = self.control.clone();
+        handler.route_layer(from_fn_with_state(self, check)).with_state(control)
+    }
+
+    /// Returns the plugins that the request is about, or the refusal.
+    async fn scope(
+        &self,
+        headers: &axum::http::HeaderMap,
+        namespace: Option<String>,
+        name: Option<String>,
+    ) -> Result<Scope, Response> {
+        let action = |resource| {
+            Action::Object(ObjectAction {
+                verb: self.verb,
+                resource,
+                subresource: self.subresource,
+                namespace: namespace.clone().unwrap_or_default(),
+                name: name.clone().unwrap_or_default(),
+            })
+        };
+        let resource = if self.place == Place::Cluster { "clusterplugins" } else { "plugins" };
+        self.guard.decide(headers, action(resource)).await.map_err(IntoResponse::into_response)?;
+        // A standby has calls, backlogs and lines of no plugin.
+        self.control.check_leads().map_err(IntoResponse::into_response)?;
+        let scope = match (self.place, namespace.clone(), name.clone()) {
+            (Place::All, ..) => match self.guard.decide(headers, action("clusterplugins")).await {
+                Ok(()) => Scope::All,
+                Err(_) => Scope::Namespaced,
+            },
+            (_, Some(namespace), Some(name)) => Scope::One(format!("{namespace}.{name}")),
+            (_, Some(namespace), None) => Scope::Namespace(namespace),
+            (_, None, Some(name)) => Scope::One(name),
+            (_, None, None) => Scope::Cluster,
+        };
+        let object = match (&namespace, &name) {
+            (Some(namespace), Some(name)) => format!("Plugin {namespace}/{name}"),
+            (_, name) => format!("ClusterPlugin {}", name.as_deref().unwrap_or_default()),
+        };
+        match &scope {
+            // The name of a ClusterPlugin has no dot: with one it would be the Plugin of a namespace.
+            Scope::One(host_name)
+                if (namespace.is_none() && host_name.contains('.'))
+                    || name.as_deref().is_some_and(|name| name.contains('.'))
+                    || namespace.as_deref().is_some_and(|namespace| namespace.contains('.'))
+                    || !self.control.knows(host_name) =>
+            {
+                Err(Refusal::not_loaded(&object.escape_debug().to_string()).into_response())
+            }
+            _ => Ok(scope),
+        }
+    }
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// Returns whether a plugin, by its name in the host, is one of them.
+    fn has(&self, plugin: &str) -> bool {
+        let namespace = plugin.split_once('.').map(|(namespace, _)| namespace);
+        match self {
+            Self::One(name) => plugin == name,
+            Self::Namespace(name) => namespace == Some(name),
+            Self::Cluster => namespace.is_none(),
+            Self::Namespaced => namespace.is_some(),
+            Self::All => true,
+        }
+    }
+
+    /// Returns the name of the one plugin, as the control operations take it. The paths of these operations
+    /// have one.
+    fn one(self) -> Path<String> {
+        match self {
+            Self::One(name) => Path(name),
+            _ => Path(String::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

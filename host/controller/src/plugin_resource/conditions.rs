@@ -1,0 +1,245 @@
+//! The conditions of a Plugin, from how its spec was resolved and from what the host does with it.
+//!
+//! | condition | True | False | Unknown |
+//! |---|---|---|---|
+//! | `Authorized` | the host may act as the account, and no right is missing | it may not, or a right is missing | the API server cannot be asked |
+//! | `Fetched` | the component is there | it is not | the source cannot be asked |
+//! | `Verified` | digest and signature are as required | they are not | not fetched yet |
+//! | `Compiled` | its code is loaded | it cannot be compiled | it is being compiled |
+//! | `Ready` | a version serves | no version serves | – |
+//! | `Degraded` | the newest version is not the one that serves, or it crashes, or work is parked | none of this | – |
+//!
+//! While a new version is prepared, `Compiled`, `Ready` and `Degraded` are about the version before, as their
+//! `observedGeneration` says.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff;
+
+use super::resolve::{Problem, Resolved};
+use crate::generations::{GenerationState, GenerationView};
+use crate::status::{Phase, PluginStatus};
+
+/// The longest message of a condition. The API allows 32,768 bytes.
+pub(super) const LONGEST_MESSAGE: usize = 1024;
+
+/// What may fail before the host can load a version.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Stage {
+    /// The host may act as the account.
+    Authorized,
+    /// The component is fetched.
+    Fetched,
+    /// The component is verified.
+    Verified,
+    /// The rest of the spec is valid.
+    Ready,
+}
+
+/// A condition without its times.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Finding {
+    pub(super) kind: &'static str,
+    pub(super) status: &'static str,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+/// The conditions about what the host does with the version that serves.
+const OF_THE_VERSION: [&str; 3] = ["Compiled", "Ready", "Degraded"];
+
+const TRUE: &str = "True";
+const FALSE: &str = "False";
+const UNKNOWN: &str = "Unknown";
+
+/// Returns the six conditions of a plugin. `status` is what the host does with it, if it has loaded it.
+pub(super) fn find(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Vec<Finding> {
+    vec![
+        authorized(resolution, status),
+        fetched(resolution),
+        verified(resolution),
+        compiled(resolution, status),
+        ready(resolution, status),
+        degraded(resolution, status),
+    ]
+}
+
+/// Returns conditions with times and generations. A condition whose status is as before keeps the time of its
+/// last transition. While the newest spec is `in_progress`, the conditions that are about the version before
+/// keep their `observedGeneration`.
+pub(super) fn dated(
+    findings: Vec<Finding>,
+    before: &[Condition],
+    generation: Option<i64>,
+    in_progress: bool,
+    now: jiff::Timestamp,
+) -> Vec<Condition> {
+    let dated = |Finding { kind, status, reason, message }: Finding| {
+        let before = before.iter().find(|it| it.type_ == kind);
+        let same = before.filter(|it| it.status == status);
+        let is_of_version_before = in_progress && OF_THE_VERSION.contains(&kind);
+        Condition {
+            last_transition_time: same.map_or(Time(now), |it| it.last_transition_time.clone()),
+            type_: kind.to_owned(),
+            status: status.to_owned(),
+            reason,
+            message,
+            observed_generation: match before {
+                Some(before) if is_of_version_before => before.observed_generation,
+                None if is_of_version_before => None,
+                _ => generation,
+            },
+        }
+    };
+    findings.into_iter().map(dated).collect()
+}
+
+/// Shortens a text to the longest message.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_MESSAGE - 1) {
+        Some((end, _)) if text.chars().count() > LONGEST_MESSAGE => format!("{}…", &text[..end]),
+        _ => text.to_owned(),
+    }
+}
+
+fn finding(kind: &'static str, status: &'static str, reason: &str, message: impl AsRef<str>) -> Finding {
+    Finding { kind, status, reason: reason.to_owned(), message: shortened(message.as_ref()) }
+}
+
+fn problem(kind: &'static str, problem: &Problem) -> Finding {
+    let status = if problem.is_unknown { UNKNOWN } else { FALSE };
+    finding(kind, status, problem.reason, &problem.message)
+}
+
+fn authorized(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
+    const KIND: &str = "Authorized";
+    match resolution {
+        Err(found) if found.stage == Stage::Authorized => return problem(KIND, found),
+        _ => {}
+    }
+    let forbidden = status.and_then(newest).filter(|it| it.state == GenerationState::Forbidden);
+    if let (Some(forbidden), Some(status)) = (forbidden, status) {
+        let waits_for = status.waits_for.join(", ");
+        let message = if waits_for.is_empty() { &forbidden.reason } else { &waits_for };
+        return finding(KIND, FALSE, "RightsMissing", message);
+    }
+    let closed = status.and_then(|it| it.subscriptions.iter().find_map(|it| it.forbidden.as_ref()));
+    if let Some(why) = closed {
+        return finding(KIND, FALSE, "SubscriptionForbidden", why);
+    }
+    finding(KIND, TRUE, "NamespaceOptedIn", "the host may act as the ServiceAccount")
+}
+
+fn fetched(resolution: &Result<Resolved, Problem>) -> Finding {
+    const KIND: &str = "Fetched";
+    match resolution {
+        Ok(Resolved { stale: Some(why), component, .. }) => {
+            let message = format!("{}, fetched before: {why}", component.digest());
+            finding(KIND, TRUE, "SourceUnavailable", message)
+        }
+        Ok(Resolved { component, .. }) => finding(KIND, TRUE, "Fetched", component.digest().to_string()),
+        Err(found) => match found.stage {
+            Stage::Authorized => {
+                finding(KIND, UNKNOWN, "NotAuthorized", "the host may not act as the account")
+            }
+            Stage::Fetched => problem(KIND, found),
+            Stage::Verified | Stage::Ready => finding(KIND, TRUE, "Fetched", "the component was fetched"),
+        },
+    }
+}
+
+fn verified(resolution: &Result<Resolved, Problem>) -> Finding {
+    const KIND: &str = "Verified";
+    match resolution {
+        Ok(Resolved { verified, .. }) => finding(KIND, TRUE, "Verified", verified),
+        Err(found) => match found.stage {
+            Stage::Authorized | Stage::Fetched => {
+                finding(KIND, UNKNOWN, "NotFetched", "the component was not fetched")
+            }
+            Stage::Verified => problem(KIND, found),
+            Stage::Ready => finding(KIND, TRUE, "Verified", "the component was verified"),
+        },
+    }
+}
+
+fn compiled(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
+    const KIND: &str = "Compiled";
+    let Ok(Resolved { component, .. }) = resolution else {
+        return finding(KIND, UNKNOWN, "NotFetched", "no component is there to compile");
+    };
+    let digest = component.digest().to_hex();
+    let of_digest = |it: &&GenerationView| it.digest.as_ref() == Some(&digest);
+    match status.and_then(|it| it.generations.iter().rev().find(of_digest)) {
+        Some(_) => finding(KIND, TRUE, "Compiled", format!("sha256:{digest}")),
+        None => match status.and_then(|it| it.refused.as_ref()) {
+            Some(refused) => finding(KIND, FALSE, "CompilationFailed", &refused.message),
+            None => {
+                let waits_for = status.map(|it| it.waits_for.join(", ")).unwrap_or_default();
+                finding(KIND, UNKNOWN, "Compiling", waits_for)
+            }
+        },
+    }
+}
+
+fn ready(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
+    const KIND: &str = "Ready";
+    let Some(status) = status else {
+        return match resolution {
+            Err(found) => finding(KIND, FALSE, found.reason, &found.message),
+            Ok(_) => finding(KIND, FALSE, "Loading", "the host has not begun to load it"),
+        };
+    };
+    let serving = || {
+        let version = status.version.as_deref().unwrap_or("unknown");
+        format!("version {version}, generation {}", status.generation)
+    };
+    match status.phase {
+        Phase::Serving => finding(KIND, TRUE, "Serving", serving()),
+        Phase::Restarting => finding(KIND, TRUE, "Restarting", serving()),
+        Phase::Suspended => finding(KIND, FALSE, "Suspended", "the host does not call the plugin"),
+        Phase::Standby => {
+            finding(KIND, FALSE, "Standby", "the host is ready to call the plugin when it leads")
+        }
+        Phase::Refused | Phase::Loading => match (resolution, &status.refused) {
+            (Err(found), _) => finding(KIND, FALSE, found.reason, &found.message),
+            (_, Some(refused)) => finding(KIND, FALSE, "Refused", &refused.message),
+            (_, None) if status.waits_for.is_empty() => finding(KIND, FALSE, "Loading", "it is being loaded"),
+            (_, None) => {
+                finding(KIND, FALSE, "Loading", format!("it waits for {}", status.waits_for.join(", ")))
+            }
+        },
+    }
+}
+
+fn degraded(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
+    const KIND: &str = "Degraded";
+    if let Err(found) = resolution {
+        return finding(KIND, TRUE, found.reason, &found.message);
+    }
+    let as_expected = || {
+        finding(KIND, FALSE, "AsExpected", "the newest version is the one that serves, or it is being loaded")
+    };
+    let Some(status) = status else { return as_expected() };
+    if let Some(refused) = &status.refused {
+        // The version that the host went back to may have the highest number.
+        let refused_one = status.generations.iter().rev().find(|it| it.number != status.generation);
+        let is_quarantined = refused_one.is_some_and(|it| it.state == GenerationState::Quarantined);
+        let reason = if is_quarantined { "RolledBack" } else { "NewVersionRefused" };
+        return finding(KIND, TRUE, reason, &refused.message);
+    }
+    if status.phase == Phase::Restarting {
+        let error = status.last_error.as_ref().map_or("the instance was lost", |it| &it.message);
+        return finding(KIND, TRUE, "CrashLoop", error);
+    }
+    if status.n_parked() > 0 {
+        let message = "it failed to handle some objects or keys, which are parked: see status.parked and `oarlock dead-letters`";
+        return finding(KIND, TRUE, "Parked", message);
+    }
+    as_expected()
+}
+
+fn newest(status: &PluginStatus) -> Option<&GenerationView> {
+    status.generations.last()
+}
+
+#[cfg(test)]
+mod tests;

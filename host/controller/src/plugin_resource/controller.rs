@@ -1,0 +1,351 @@
+//! The controller of Plugin and ClusterPlugin objects: resolves their specs, and follows their changes.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use oarlock_component_source::Fetcher;
+use oarlock_event_recorder::{Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig};
+use oarlock_informer::object::ObjectKey;
+use oarlock_informer::toolkit::{cache::HandlerFunctions, workqueue::WorkQueue};
+use oarlock_informer::{GroupVersionResource, ListenerConfig, Object, object::Content};
+use oarlock_plugin::Limits;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::authorization::Authorization;
+use super::conditions::Stage;
+use super::definitions::{Definitions, PluginKey};
+use super::record::{FetchedAt, Record, Writes, delay_after};
+use super::resolve::{Problem, Resolved, Resolver, Subject};
+use super::status_writer::StatusWriter;
+use super::statuses;
+use super::turns::Turns;
+use super::types::{self, PluginSpec};
+use crate::config::settings::{MAX_CONCURRENCY, MAX_WEIGHT};
+use crate::informers::Purpose;
+use crate::reload::Host;
+use crate::report::HostEvent;
+
+/// How the host runs Plugin objects.
+pub struct Config {
+    /// Fetches components.
+    pub fetcher: Fetcher,
+    /// The namespace of the host, and of the accounts of ClusterPlugins.
+    pub namespace: String,
+    /// What no Plugin object may exceed.
+    pub maxima: Maxima,
+}
+
+/// What no Plugin object may exceed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Maxima {
+    /// The highest `limits`.
+    pub limits: Limits,
+    /// The highest `concurrency`.
+    pub concurrency: u32,
+    /// The highest `weight`.
+    pub weight: u32,
+}
+
+/// How often what a spec refers to in the API server, and the opt-in of its namespace, is read again.
+const READ_AGAIN: Duration = Duration::from_secs(30);
+
+/// The longest delay before the host asks again whether it may act as an account.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+
+/// The controller.
+pub(crate) struct PluginResources {
+    pub(super) host: Arc<Host>,
+    config: Arc<Config>,
+    pub(super) definitions: Definitions,
+    queue: WorkQueue<PluginKey>,
+    turns: Turns,
+    authorization: Authorization,
+    pub(super) records: Mutex<BTreeMap<PluginKey, Record>>,
+}
+
+/// The members of an object that the controller reads.
+#[derive(Deserialize)]
+struct Read {
+    spec: PluginSpec,
+}
+
+/// The members that stop a plugin at once, whatever else the object says.
+#[derive(Deserialize)]
+struct ReadSuspend {
+    spec: Suspend,
+}
+
+#[derive(Deserialize)]
+struct Suspend {
+    #[serde(default)]
+    suspend: bool,
+}
+
+// === impl Maxima ===
+
+impl Maxima {
+    /// Returns the maxima of a host that bounds nothing further.
+    #[must_use]
+    pub fn highest() -> Self {
+        Self { limits: Limits::highest(), concurrency: MAX_CONCURRENCY, weight: MAX_WEIGHT }
+    }
+}
+
+// === impl PluginResources ===
+
+impl PluginResources {
+    pub(crate) fn new(host: Arc<Host>, config: Arc<Config>, definitions: Definitions) -> Self {
+        Self {
+            host,
+            config,
+            definitions,
+            queue: WorkQueue::default(),
+            turns: Turns::new(),
+            authorization: Authorization::default(),
+            records: Mutex::default(),
+        }
+    }
+
+    /// Runs until the token is cancelled.
+    pub(crate) async fn run(self, token: CancellationToken) {
+        let broadcaster = Broadcaster::new();
+        let sink = KubeSink::new(self.host.client.clone());
+        let recording = Recording::new(broadcaster.watch(), sink, RecordingConfig::default());
+        let recorder = EventRecorder::new(broadcaster.clone(), "oarlock", "");
+        let writer = StatusWriter::new(self.host.client.clone(), recorder);
+        let work = async {
+            tokio::join!(
+                self.follow("plugins"),
+                self.follow("clusterplugins"),
+                self.work(),
+                self.write_statuses(&writer),
+                recording.run(token.clone()),
+            )
+        };
+        tokio::select! {
+            biased;
+            () = token.cancelled() => {}
+            _ = work => {}
+        }
+    }
+
+    /// Queues the objects of a resource when they change. A deletion and a suspension take effect at once,
+    /// also while the spec is being resolved.
+    async fn follow(&self, resource: &str) {
+        let resource = GroupVersionResource::new(types::GROUP, types::VERSION, resource);
+        // The host itself is never refused.
+        let Ok(handle) = self.host.informers.acquire(&resource, Purpose::Host, Content::Full) else { return };
+        let informer = handle.served().await;
+        let [adds, updates, deletes] = [(); 3].map(|()| self.queue.clone());
+        let [changed, deleted] = [(); 2].map(|()| self.definitions.clone());
+        let handler = HandlerFunctions::new()
+            .on_add(move |object, _| adds.add(key_of(object.key())))
+            .on_update(move |old, new| {
+                let is_same = old.has_uid_of(new);
+                let is_ending = new.deletion_timestamp().is_some();
+                // A write of the status is no reason to resolve the spec again.
+                if is_same && !is_ending && old.generation() == new.generation() {
+                    return;
+                }
+                let key = key_of(new.key());
+                if !is_same || is_ending {
+                    changed.remove(&key.host_name());
+                } else if is_suspended(new) {
+                    changed.suspend(&key.host_name());
+                }
+                updates.add(key);
+            })
+            .on_delete(move |object, _| {
+                let key = key_of(object.key());
+                deleted.remove(&key.host_name());
+                deletes.add(key);
+            });
+        let Ok(deliver) = informer.add_event_handler(ListenerConfig::default(), handler) else { return };
+        deliver.await;
+    }
+
+    /// Resolves the specs whose keys are queued.
+    async fn work(&self) {
+        let mut running = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                Some(()) = running.next() => {}
+                key = self.queue.get() => match key {
+                    Some(key) => running.push(self.work_on(key)),
+                    None => return,
+                },
+            }
+        }
+    }
+
+    async fn work_on(&self, key: PluginKey) {
+        let turn = self.turns.take(key.namespace.as_ref()).await;
+        // In a box, so that a key that waits for its turn is small.
+        let again = self.reconcile(&key).boxed().await;
+        drop(turn);
+        self.queue.done(&key);
+        if let Some(again) = again {
+            self.queue.add_after(key, again);
+        }
+    }
+
+    /// Resolves the spec of one object. Returns when to do it again.
+    async fn reconcile(&self, key: &PluginKey) -> Option<Duration> {
+        let Some(object) = self.object(key) else {
+            self.records.lock().remove(key);
+            self.definitions.remove(&key.host_name());
+            return None;
+        };
+        let uid = object.uid().to_string();
+        let json = object.json();
+        let invalid =
+            |reason, message: String| Problem { stage: Stage::Ready, reason, message, is_unknown: false };
+        let read: Result<Read, _> = serde_json::from_str(&json);
+        let (resolution, fetched, poll) = match read {
+            _ if !key.is_valid() => {
+                let message = "the name must be a DNS label other than shadow".to_owned();
+                (Err(invalid("InvalidName", message)), None, None)
+            }
+            Ok(Read { spec }) => {
+                if spec.suspend {
+                    // Whether the rest of the spec can be used or not.
+                    self.definitions.suspend(&key.host_name());
+                }
+                let (resolution, fetched) = self.resolve(key, &object, &spec).await;
+                (resolution, fetched, spec.source.poll_interval())
+            }
+            Err(error) => {
+                let message = format!("the spec cannot be read: {error}");
+                (Err(invalid("InvalidSpec", message)), None, None)
+            }
+        };
+        // It may have changed while it was resolved: then its key is queued again already.
+        let is_same = |now: &Object| *now.uid() == *uid && now.generation() == object.generation();
+        if !self.object(key).is_some_and(|now| is_same(&now)) {
+            return None;
+        }
+        let n_failures = self.note(key, &object, &json, resolution.clone(), fetched);
+        match resolution {
+            Ok(Resolved { file, component, .. }) => {
+                self.definitions.set(file, component);
+                Some(poll.map_or(READ_AGAIN, |poll| poll.min(READ_AGAIN)))
+            }
+            Err(problem) => {
+                self.check_serving(key).await;
+                let delay = delay_after(n_failures);
+                Some(if problem.stage == Stage::Authorized { delay.min(ASK_AGAIN) } else { delay })
+            }
+        }
+    }
+
+    /// Resolves a spec. Meanwhile the account of the version that serves is checked.
+    async fn resolve(
+        &self,
+        key: &PluginKey,
+        object: &Object,
+        spec: &PluginSpec,
+    ) -> (Result<Resolved, Problem>, Option<FetchedAt>) {
+        let before = self.records.lock().get(key).and_then(|it| it.fetched_before(object, &spec.source));
+        let at = before.as_ref().map(|it| it.at);
+        let mut fetched = before.map(|it| it.fetched);
+        let Config { fetcher, namespace, maxima } = &*self.config;
+        let (host, authorization) = (&*self.host, &self.authorization);
+        let resolver = Resolver { host, fetcher, authorization, host_namespace: namespace, maxima };
+        let uid = object.uid();
+        let subject = Subject { key, uid: &uid, spec };
+        let resolution = tokio::select! {
+            biased;
+            resolution = resolver.resolve(&subject, &mut fetched) => resolution,
+            never = self.keep_checking(key) => match never {},
+        };
+        let fetched = fetched.map(|fetched| FetchedAt { fetched, at: at.unwrap_or_else(Instant::now) });
+        (resolution, fetched)
+    }
+
+    /// Notes a resolution, and reports a new problem. Returns the failures in sequence.
+    fn note(
+        &self,
+        key: &PluginKey,
+        object: &Object,
+        json: &str,
+        resolution: Result<Resolved, Problem>,
+        fetched: Option<FetchedAt>,
+    ) -> u32 {
+        let uid = object.uid();
+        let mut records = self.records.lock();
+        let before = records.remove(key).filter(|record| *record.uid == *uid);
+        let n_failures = before.as_ref().map_or(0, |it| it.n_failures);
+        let n_failures = if resolution.is_err() { n_failures.saturating_add(1) } else { 0 };
+        if let Err(problem) = &resolution
+            && before.as_ref().and_then(|it| it.resolution.as_ref().err()) != Some(problem)
+        {
+            self.host.reporter.report(HostEvent::PluginRefused {
+                file: format!("{} {}", key.kind(), key.host_name()),
+                message: problem.message.clone(),
+                hint: None,
+                older_version_serves: self.definitions.get(&key.host_name()).is_some(),
+            });
+        }
+        let (written, writes) = match before {
+            Some(before) => (before.written, before.writes),
+            // What another host has written.
+            None => (statuses::read(json).unwrap_or_default(), Writes::default()),
+        };
+        let record = Record {
+            uid: uid.to_string(),
+            generation: object.generation(),
+            resolution,
+            n_failures,
+            fetched,
+            written,
+            seen_changes: None,
+            writes,
+        };
+        records.insert(key.clone(), record);
+        n_failures
+    }
+
+    /// Unloads the version before, which goes on serving while the newest spec cannot be used, if the host
+    /// may not act as its account any more.
+    async fn check_serving(&self, key: &PluginKey) {
+        let name = key.host_name();
+        let Some(serving) = self.definitions.get(&name) else { return };
+        if let Err(problem) = self.authorization.check(&self.host, &serving.service_account).await
+            && !problem.is_unknown
+        {
+            self.definitions.remove(&name);
+        }
+    }
+
+    async fn keep_checking(&self, key: &PluginKey) -> Infallible {
+        loop {
+            tokio::time::sleep(READ_AGAIN).await;
+            self.check_serving(key).await;
+        }
+    }
+
+    /// Returns the object of a key, if it exists and is not being deleted.
+    pub(super) fn object(&self, key: &PluginKey) -> Option<Object> {
+        let resource = if key.namespace.is_some() { "plugins" } else { "clusterplugins" };
+        let resource = GroupVersionResource::new(types::GROUP, types::VERSION, resource);
+        let informer = self.host.informers.informer(&resource)?;
+        let object = informer.indexer().get_named(key.namespace.as_deref().unwrap_or(""), &key.name)?;
+        object.deletion_timestamp().is_none().then_some(object)
+    }
+}
+
+fn is_suspended(object: &Object) -> bool {
+    serde_json::from_str::<ReadSuspend>(&object.json()).is_ok_and(|it| it.spec.suspend)
+}
+
+fn key_of(key: &ObjectKey) -> PluginKey {
+    let namespace = Some(key.namespace()).filter(|it| !it.is_empty()).map(Into::into);
+    PluginKey { namespace, name: key.name().into() }
+}

@@ -1,0 +1,133 @@
+//! The plugins that objects define, as the reload reads them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use oarlock_component_source::CachedComponent;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::config::{PluginFile, names};
+
+/// The definitions by the host's name of the plugin. Cheap to clone: clones share the definitions.
+#[derive(Clone, Debug)]
+pub(crate) struct Definitions {
+    sender: Arc<watch::Sender<Snapshot>>,
+    /// The components of the definitions, which the cache keeps while they are here.
+    components: Arc<Mutex<BTreeMap<Arc<str>, CachedComponent>>>,
+}
+
+/// All definitions at one time.
+pub(crate) type Snapshot = Arc<BTreeMap<Arc<str>, Arc<PluginFile>>>;
+
+/// What stands for the folders of Plugin and ClusterPlugin objects. It does not depend on the working
+/// directory.
+const FOLDERS: [&str; 2] = ["/plugins.oarlock.dev", "/clusterplugins.oarlock.dev"];
+
+/// Names a Plugin or ClusterPlugin.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) struct PluginKey {
+    /// None for a ClusterPlugin.
+    pub(super) namespace: Option<Arc<str>>,
+    pub(super) name: Arc<str>,
+}
+
+// === impl Definitions ===
+
+impl Definitions {
+    /// Returns an empty set.
+    pub(crate) fn new() -> Self {
+        Self { sender: Arc::new(watch::Sender::default()), components: Arc::default() }
+    }
+
+    /// Returns what sees the current definitions and each change of them.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Snapshot> {
+        self.sender.subscribe()
+    }
+
+    /// Adds or replaces a definition.
+    pub(super) fn set(&self, file: PluginFile, component: CachedComponent) {
+        let name: Arc<str> = file.name.as_str().into();
+        self.components.lock().insert(name.clone(), component);
+        self.sender.send_if_modified(|all| {
+            if all.get(&name).is_some_and(|before| **before == file) {
+                return false;
+            }
+            Arc::make_mut(all).insert(name, Arc::new(file));
+            true
+        });
+    }
+
+    /// Suspends a plugin at once, whatever else its object says now.
+    pub(super) fn suspend(&self, name: &str) {
+        self.sender.send_if_modified(|all| match all.get(name) {
+            Some(file) if !file.is_suspended => {
+                let file = PluginFile { is_suspended: true, ..PluginFile::clone(file) };
+                Arc::make_mut(all).insert(name.into(), Arc::new(file));
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Removes a definition.
+    pub(super) fn remove(&self, name: &str) {
+        self.sender.send_if_modified(|all| {
+            let has_it = all.contains_key(name);
+            if has_it {
+                Arc::make_mut(all).remove(name);
+            }
+            has_it
+        });
+        self.components.lock().remove(name);
+    }
+
+    /// Returns the definition of a plugin.
+    pub(super) fn get(&self, name: &str) -> Option<Arc<PluginFile>> {
+        self.sender.borrow().get(name).cloned()
+    }
+}
+
+/// Returns whether a path stands for an object.
+pub(crate) fn is_of_object(path: &Path) -> bool {
+    FOLDERS.iter().any(|folder| path.starts_with(folder))
+}
+
+// === impl PluginKey ===
+
+impl PluginKey {
+    /// Returns the host's name of the plugin. The names of a namespace and of a plugin have no dot, so two
+    /// plugins never have the same name, and a plugin of a namespace never that of a plugin file.
+    pub(super) fn host_name(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{namespace}.{}", self.name),
+            None => self.name.to_string(),
+        }
+    }
+
+    /// Returns what stands for the path of the plugin's file. The paths of its objects are below it.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(match &self.namespace {
+            Some(namespace) => format!("{}/{namespace}/{}", FOLDERS[0], self.name),
+            None => format!("{}/{}", FOLDERS[1], self.name),
+        })
+    }
+
+    /// Returns what stands for the path of the file of one object that acts as one account. What the host
+    /// keeps of a plugin belongs to a path, so neither an object that was created again nor another account
+    /// gets an earlier version.
+    pub(super) fn path_of(&self, uid: &str, account: &str) -> PathBuf {
+        self.path().join(uid).join(account)
+    }
+
+    /// Returns whether the host's name of the plugin can be made of its name. The definitions of both kinds
+    /// refuse other names; an older definition may not.
+    pub(super) fn is_valid(&self) -> bool {
+        names::dns_label(&self.name).is_ok() && &*self.name != "shadow"
+    }
+
+    pub(super) fn kind(&self) -> &'static str {
+        if self.namespace.is_some() { "Plugin" } else { "ClusterPlugin" }
+    }
+}

@@ -1,0 +1,113 @@
+//! What the controller remembers of each object between two looks at it.
+
+use std::time::Duration;
+
+use oarlock_component_source::{Fetched, Source};
+use oarlock_informer::Object;
+use tokio::time::Instant;
+
+use super::resolve::{Problem, Resolved};
+use super::types::PluginStatus;
+
+/// What the controller knows about one object.
+pub(super) struct Record {
+    pub(super) uid: String,
+    /// `metadata.generation` when it was resolved.
+    pub(super) generation: Option<i64>,
+    pub(super) resolution: Result<Resolved, Problem>,
+    /// How often in sequence it could not be resolved.
+    pub(super) n_failures: u32,
+    /// The component of the spec, if it was fetched.
+    pub(super) fetched: Option<FetchedAt>,
+    /// The status that the object has, as far as the host knows.
+    pub(super) written: PluginStatus,
+    /// The changes of the host's status that the written status knows; none after another resolution.
+    pub(super) seen_changes: Option<u64>,
+    pub(super) writes: Writes,
+}
+
+/// A component, and when it was fetched.
+#[derive(Clone)]
+pub(super) struct FetchedAt {
+    pub(super) fetched: Fetched,
+    pub(super) at: Instant,
+}
+
+/// The attempts to write a status.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Writes {
+    /// How many failed in sequence.
+    pub(super) n_failures: u32,
+    /// When the last one ended.
+    pub(super) last: Option<Instant>,
+}
+
+/// The delays after failures: doubling from the first to the last.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Returns the delay after so many failures in sequence, from 1.
+pub(super) fn delay_after(n_failures: u32) -> Duration {
+    RETRY.0.saturating_mul(1 << n_failures.clamp(1, 8) >> 1).min(RETRY.1)
+}
+
+// === impl Record ===
+
+impl Record {
+    /// Returns the component, if the spec is the same and its source need not be asked again.
+    pub(super) fn fetched_before(&self, object: &Object, source: &Source) -> Option<FetchedAt> {
+        let is_same = *object.uid() == *self.uid && object.generation() == self.generation;
+        self.fetched.clone().filter(|it| is_same && it.is_fresh(source))
+    }
+}
+
+// === impl FetchedAt ===
+
+impl FetchedAt {
+    /// Returns whether the source need not be asked again. What a digest names never changes.
+    fn is_fresh(&self, source: &Source) -> bool {
+        let is_young = source.poll_interval().is_none_or(|interval| self.at.elapsed() < interval);
+        is_young && self.fetched.stale.is_none()
+    }
+}
+
+// === impl Writes ===
+
+impl Writes {
+    /// Returns whether the status may be written now.
+    pub(super) fn may_begin(&self) -> bool {
+        let due = |last: Instant| self.n_failures == 0 || last.elapsed() >= delay_after(self.n_failures);
+        self.last.is_none_or(due)
+    }
+
+    /// Notes the end of an attempt.
+    pub(super) fn ended(&mut self, is_ok: bool) {
+        self.n_failures = if is_ok { 0 } else { self.n_failures.saturating_add(1) };
+        self.last = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_from_one_second_to_a_minute() {
+        let seconds: Vec<_> = (1..10).map(|n| delay_after(n).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_that_could_not_be_written_is_tried_again_after_a_growing_delay() {
+        let mut writes = Writes::default();
+        assert!(writes.may_begin());
+        writes.ended(true);
+        assert!(writes.may_begin());
+        writes.ended(false);
+        writes.ended(false);
+        assert!(!writes.may_begin());
+        tokio::time::advance(Duration::from_millis(1_999)).await;
+        assert!(!writes.may_begin());
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(writes.may_begin());
+    }
+}

@@ -1,0 +1,85 @@
+//! Reads the ConfigMaps and Secrets that a spec refers to, as the plugin's account: an author of a Plugin
+//! must not get what the account may not read.
+
+use async_trait::async_trait;
+use http::{HeaderValue, Request, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::client::Body;
+use oarlock_component_source::{ReadError, ReadReferenced};
+use serde::de::DeserializeOwned;
+
+use super::types::KeyReference;
+use crate::account::Account;
+
+/// The longest response that is read. An object in etcd is at most 1.5 MiB long, its JSON in base64 and with
+/// escapes may be longer.
+const LONGEST_RESPONSE: usize = 8 << 20;
+
+/// Reads objects of one namespace as one account.
+pub(super) struct AccountReader<'a> {
+    pub(super) client: &'a kube::Client,
+    pub(super) account: &'a Account,
+}
+
+// === impl AccountReader ===
+
+impl AccountReader<'_> {
+    /// Returns the value of a key of a ConfigMap.
+    pub(super) async fn config_map(&self, key: &KeyReference) -> Result<Vec<u8>, ReadError> {
+        self.config_map_key(&key.name, &key.key).await
+    }
+
+    /// Returns the value of a key of a Secret.
+    pub(super) async fn secret(&self, key: &KeyReference) -> Result<Vec<u8>, ReadError> {
+        self.secret_key(&key.name, &key.key).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, resource: &str, name: &str) -> Result<T, ReadError> {
+        if name.is_empty() || name.contains(['/', '?', '#', '%']) {
+            return Err(ReadError::NotFound);
+        }
+        let unavailable = ReadError::Unavailable;
+        let user =
+            HeaderValue::try_from(self.account.username()).map_err(|it| unavailable(it.to_string()))?;
+        let namespace = &self.account.namespace;
+        let request = Request::get(format!("/api/v1/namespaces/{namespace}/{resource}/{name}"))
+            .header("Impersonate-User", user)
+            .header(header::ACCEPT, "application/json")
+            .body(Body::empty())
+            .map_err(|error| unavailable(error.to_string()))?;
+        let response = self.client.send(request).await.map_err(|it| unavailable(crate::chain::text(&it)))?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), LONGEST_RESPONSE);
+        let body = body.collect().await.map_err(|error| unavailable(error.to_string()))?.to_bytes();
+        match status {
+            StatusCode::OK => serde_json::from_slice(&body).map_err(|error| unavailable(error.to_string())),
+            StatusCode::NOT_FOUND => Err(ReadError::NotFound),
+            StatusCode::FORBIDDEN => {
+                let account = self.account;
+                Err(ReadError::Forbidden(format!("the ServiceAccount {account} may not `get` it")))
+            }
+            status => Err(unavailable(format!("the API server answered {status}"))),
+        }
+    }
+}
+
+#[async_trait]
+impl ReadReferenced for AccountReader<'_> {
+    async fn config_map_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
+        let ConfigMap { data, binary_data, .. } = self.get("configmaps", name).await?;
+        let binary = binary_data.unwrap_or_default().remove(key).map(|value| value.0);
+        let text = || data.unwrap_or_default().remove(key).map(String::into_bytes);
+        binary.or_else(text).ok_or(ReadError::KeyNotFound)
+    }
+
+    async fn secret_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
+        let Secret { data, .. } = self.get("secrets", name).await?;
+        let value = data.unwrap_or_default().remove(key).map(|value| value.0);
+        value.ok_or(ReadError::KeyNotFound)
+    }
+
+    async fn pull_secret(&self, name: &str) -> Result<Vec<u8>, ReadError> {
+        self.secret_key(name, ".dockerconfigjson").await
+    }
+}

@@ -1,0 +1,330 @@
+//! Plugins as objects: `Plugin` and `ClusterPlugin`.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::{Event, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use oarlock_component_source::{Config as SourceConfig, Fetcher, Policy};
+use oarlock_controller::plugin_resource::{Config, Maxima, Plugin, crd};
+use oarlock_controller::runtime;
+use oarlock_plugin::Limits;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::rig::{Rig, guest_path, until_ok};
+
+/// A host that runs Plugin objects, and the folder of their components.
+pub(crate) struct Objects {
+    pub(crate) rig: Rig,
+    folder: TempDir,
+}
+
+// === impl Objects ===
+
+impl Objects {
+    async fn start() -> Self {
+        Self::start_under(Policy::default()).await
+    }
+
+    async fn start_under(policy: Policy) -> Self {
+        let this = Self::start_with(policy, |config| config).await;
+        this.component("hello.wasm", "hello-rust");
+        this
+    }
+
+    /// Starts a host with another configuration, and without components.
+    pub(crate) async fn start_with(
+        policy: Policy,
+        change: impl FnOnce(runtime::Config) -> runtime::Config,
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let rig = Rig::start_with(|config| {
+            change(runtime::Config {
+                plugin_resources: Some(objects(&path, policy)),
+                state_dir: Some(path.join("state")),
+                provision: None,
+                ..config
+            })
+        })
+        .await;
+        let definitions = Api::<CustomResourceDefinition>::all(rig.client.clone());
+        for definition in crd::definitions() {
+            let definition = serde_json::from_value(definition).unwrap();
+            definitions.create(&PostParams::default(), &definition).await.unwrap();
+        }
+        Self { rig, folder }
+    }
+
+    pub(crate) fn component(&self, file: &str, guest: &str) {
+        fs::copy(guest_path(guest), self.folder.path().join(file)).unwrap();
+    }
+
+    pub(crate) fn plugins(&self) -> Api<Plugin> {
+        Api::default_namespaced(self.rig.client.clone())
+    }
+
+    /// Creates an account that may do everything that the plugins of these tests do.
+    pub(crate) async fn account(&self, name: &str) {
+        let accounts = Api::<ServiceAccount>::default_namespaced(self.rig.client.clone());
+        let account = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        accounts.create(&PostParams::default(), &account).await.unwrap();
+        let binding = json!({
+            "metadata": {"name": format!("{name}-is-admin")},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": name}],
+        });
+        let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> = Api::all(self.rig.client.clone());
+        let binding = serde_json::from_value(binding).unwrap();
+        bindings.create(&PostParams::default(), &binding).await.unwrap();
+    }
+
+    pub(crate) async fn create(&self, name: &str, spec: Value) {
+        let plugin = json!({
+            "apiVersion": "oarlock.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": name}, "spec": spec,
+        });
+        // The definition may not be served yet.
+        until_ok("the Plugin to be created", async || {
+            let plugin: Plugin = serde_json::from_value(plugin.clone()).unwrap();
+            match self.plugins().create(&PostParams::default(), &plugin).await {
+                Err(kube::Error::Api(error)) if error.code == 404 => Err(error.to_string()),
+                created => Ok(created.unwrap()),
+            }
+        })
+        .await;
+    }
+
+    pub(crate) async fn patch(&self, name: &str, spec: Value) {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.plugins().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Waits until a condition has this status and reason, and returns its message.
+    pub(crate) async fn condition(&self, name: &str, kind: &str, status: &str, reason: &str) -> String {
+        until_ok(&format!("{kind}={status} {reason}"), async || {
+            let plugin = self.plugins().get(name).await.unwrap();
+            let conditions = plugin.status.map(|it| it.conditions).unwrap_or_default();
+            let is_it = |it: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+                it.type_ == kind && it.status == status && it.reason == reason
+            };
+            let found = conditions.iter().find(is_it).map(|it| it.message.clone());
+            found.ok_or_else(|| format!("{:#}", json!(conditions)))
+        })
+        .await
+    }
+}
+
+fn objects(folder: &Path, policy: Policy) -> Config {
+    fs::create_dir(folder.join("state")).unwrap();
+    let fetcher = Fetcher::new(SourceConfig {
+        cache: folder.join("cache"),
+        cache_bytes: 1 << 30,
+        files: Some(folder.to_owned()),
+        policy,
+    });
+    let limits = Limits { memory: 256 << 20, ..Limits::highest() };
+    let maxima = Maxima { limits, weight: 200, ..Maxima::highest() };
+    Config { fetcher: fetcher.unwrap(), namespace: "default".to_owned(), maxima }
+}
+
+fn hello() -> Value {
+    json!({"source": {"file": {"path": "hello.wasm"}}, "serviceAccountName": "hello"})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_object_serves_when_its_account_exists_and_ends_when_it_is_deleted() {
+    let objects = Objects::start().await;
+    objects.create("hello", hello()).await;
+    let message = objects.condition("hello", "Authorized", "False", "AccountMissing").await;
+    assert!(message.contains("kubectl create serviceaccount hello --namespace default"), "{message}");
+    objects.account("hello").await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    let status = objects.plugins().get_status("hello").await.unwrap().status.unwrap();
+    assert_eq!(status.phase.as_deref(), Some("Serving"));
+    until_ok("the observed generation", async || {
+        let status = objects.plugins().get_status("hello").await.unwrap().status.unwrap();
+        if status.observed_generation == Some(1) { Ok(()) } else { Err(format!("{:#}", json!(status))) }
+    })
+    .await;
+    assert_eq!(status.watches.as_deref(), Some("v1/configmaps"));
+    assert!(status.digest.is_some_and(|it| it.starts_with("sha256:")));
+    objects.rig.create("one").await;
+    objects.rig.line(|it| it["plugin"] == "default.hello" && it["name"] == "one").await;
+    objects.plugins().delete("hello", &DeleteParams::default()).await.unwrap();
+    objects.rig.event("default.hello", "plugin-unloaded").await;
+    let events = Api::<Event>::default_namespaced(objects.rig.client.clone());
+    until_ok("an Event about each transition", async || {
+        let events = events.list(&ListParams::default()).await.unwrap();
+        let reasons: Vec<_> = events.items.into_iter().filter_map(|it| it.reason).collect();
+        let has = |reason: &str| reasons.iter().any(|it| it == reason);
+        if has("AccountMissing") && has("Serving") { Ok(()) } else { Err(format!("{reasons:?}")) }
+    })
+    .await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_6_a_plugin_object_that_cannot_be_used_leaves_the_version_before_serving() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    objects.create("hello", hello()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    fs::write(objects.folder.path().join("text.wasm"), "text").unwrap();
+    for (spec, kind, status, reason) in [
+        (json!({"source": {"file": {"path": "text.wasm"}}}), "Verified", "False", "NotAComponent"),
+        (json!({"source": {"file": {"path": "none.wasm"}}}), "Fetched", "False", "NotFound"),
+        (json!({"limits": {"memory": "1Gi"}}), "Degraded", "True", "LimitExceeded"),
+        (json!({"weight": 201}), "Degraded", "True", "LimitExceeded"),
+        (json!({"serviceAccountName": "none"}), "Authorized", "False", "AccountMissing"),
+        (
+            json!({"configFrom": {"secret": {"name": "none", "key": "a"}}}),
+            "Degraded",
+            "True",
+            "ConfigNotFound",
+        ),
+    ] {
+        objects.patch("hello", spec.clone()).await;
+        objects.condition("hello", kind, status, reason).await;
+        objects.condition("hello", "Ready", "True", "Serving").await;
+        let undone = json!({
+            "source": {"file": {"path": "hello.wasm"}}, "limits": null, "weight": null, "serviceAccountName": "hello",
+            "configFrom": null,
+        });
+        objects.patch("hello", undone).await;
+        objects.condition("hello", "Degraded", "False", "AsExpected").await;
+    }
+    let loads = objects.rig.lines().into_iter().filter(|it| it["event"] == "plugin-loaded").count();
+    assert_eq!(loads, 1, "none of the bad versions served, and the good one was never left");
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspended_plugin_object_is_not_called_and_loses_nothing() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    let mut spec = hello();
+    spec["suspend"] = json!(true);
+    objects.create("hello", spec).await;
+    objects.condition("hello", "Ready", "False", "Suspended").await;
+    objects.rig.create("one").await;
+    objects.patch("hello", json!({"suspend": false})).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    objects.rig.line(|it| it["plugin"] == "default.hello" && it["name"] == "one").await;
+    let lines = objects.rig.lines();
+    let notified: Vec<_> =
+        lines.iter().filter(|it| it["event"] == "delivered" && it["name"] == "one").collect();
+    assert_eq!(notified.len(), 1, "{lines:#?}");
+    objects.rig.end().await;
+}
+
+/// A registry that accepts connections and never answers, and a policy that allows it.
+fn slow_registry() -> (TcpListener, Policy) {
+    let registry = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = registry.local_addr().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let policy = format!("privateAddresses: [127.0.0.1]\nplainHttp: [\"{address}\"]\n");
+    fs::write(file.path(), policy).unwrap();
+    (registry, Policy::read(file.path()).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn suspension_and_deletion_do_not_wait_for_a_slow_registry() {
+    let (registry, policy) = slow_registry();
+    let reference = format!("{}/slow:1", registry.local_addr().unwrap());
+    let objects = Objects::start_under(policy).await;
+    objects.account("hello").await;
+    objects.create("hello", hello()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    // Other Plugins of the namespace use all its turns.
+    for n in 0..8 {
+        let spec = json!({"source": {"oci": {"reference": reference}}, "serviceAccountName": "hello"});
+        objects.create(&format!("slow-{n}"), spec).await;
+    }
+    let slow = json!({"oci": {"reference": reference}, "file": null});
+    objects.patch("hello", json!({"source": slow})).await;
+    tokio::task::spawn_blocking(move || registry.accept().map(|it| (it, registry))).await.unwrap().unwrap();
+    objects.patch("hello", json!({"suspend": true})).await;
+    objects.condition("hello", "Ready", "False", "Suspended").await;
+    let status = objects.plugins().get_status("hello").await.unwrap().status.unwrap();
+    assert_eq!(status.observed_generation, Some(1), "the newest spec is not resolved yet");
+    objects.plugins().delete("hello", &DeleteParams::default()).await.unwrap();
+    objects.rig.event("default.hello", "plugin-unloaded").await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_is_created_again_does_not_get_the_versions_of_the_old_one() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    let mut spec = hello();
+    spec["probation"] = json!({"time": "0s"});
+    objects.create("hello", spec.clone()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    until_ok("the last good version", async || {
+        let status = objects.plugins().get_status("hello").await.unwrap().status.unwrap_or_default();
+        status.last_good_digest.clone().ok_or_else(|| format!("{:#}", json!(status)))
+    })
+    .await;
+    objects.plugins().delete("hello", &DeleteParams::default()).await.unwrap();
+    fs::write(objects.folder.path().join("damaged.wasm"), b"\0asm\x0d\0\x01\0\x63").unwrap();
+    spec["source"] = json!({"file": {"path": "damaged.wasm"}});
+    objects.create("hello", spec).await;
+    objects.condition("hello", "Ready", "False", "Refused").await;
+    let status = objects.plugins().get_status("hello").await.unwrap().status.unwrap();
+    assert_eq!((status.digest, status.last_good_digest), (None, None));
+    let message = status.conditions.iter().find(|it| it.type_ == "Ready").map(|it| it.message.clone());
+    let message = message.unwrap_or_default();
+    let cache = objects.folder.path().display().to_string();
+    assert!(!message.contains(&cache), "a path of the host: {message}");
+    let loads = objects.rig.lines().into_iter().filter(|it| it["event"] == "plugin-loaded").count();
+    assert_eq!(loads, 1);
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_another_client_clears_is_written_again() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    objects.create("hello", hello()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    let cleared = Patch::Merge(json!({"status": {"phase": null, "conditions": null}}));
+    objects.plugins().patch_status("hello", &PatchParams::default(), &cleared).await.unwrap();
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_refuses_specs_that_cannot_be_meant() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    objects.create("hello", hello()).await;
+    let with = |key: &str, value: Value| {
+        let mut spec = hello();
+        spec[key] = value;
+        spec
+    };
+    let none = json!({"serviceAccountName": "hello", "source": {}});
+    let two = with("source", json!({"file": {"path": "a"}, "secret": {"name": "a", "key": "b"}}));
+    for (name, spec, wrong) in [
+        ("a", none, "exactly one of oci, https, configMap, secret and file must be set"),
+        ("a", two, "exactly one of"),
+        ("a", with("concurrency", json!(0)), "spec.concurrency"),
+        ("a", with("limits", json!({"memory": "64MB"})), "spec.limits.memory"),
+        ("a", with("configFrom", json!({})), "exactly one of configMap and secret must be set"),
+        ("a.b", hello(), "the name must be a DNS label other than shadow"),
+    ] {
+        let plugin = json!({
+            "apiVersion": "oarlock.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": name}, "spec": spec,
+        });
+        let request = http::Request::post("/apis/oarlock.dev/v1alpha1/namespaces/default/plugins")
+            .header("content-type", "application/json")
+            .body(plugin.to_string().into_bytes())
+            .unwrap();
+        let refused = objects.rig.client.request::<Value>(request).await.unwrap_err().to_string();
+        assert!(refused.contains(wrong), "{spec}: {refused}");
+    }
+    objects.rig.end().await;
+}

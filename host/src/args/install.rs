@@ -1,0 +1,103 @@
+//! The arguments of `oarlock install`.
+
+use std::str::FromStr;
+
+use clap::Args as ClapArgs;
+
+pub(crate) const INSTALL_EXAMPLES: &str = "\
+Examples:
+  oarlock install --print --image registry.example.com/oarlock | kubectl apply --server-side -f -
+  oarlock install --print --image registry.example.com/oarlock | kubectl delete -f -";
+
+/// The longest reference of an image that is accepted.
+const LONGEST_IMAGE: usize = 1024;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InstallArgs {
+    /// Prints the objects as YAML. The command applies nothing by itself.
+    #[arg(long, required = true)]
+    pub(crate) print: bool,
+
+    /// The image of the host. Without a tag or digest, the tag is the version of this program.
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Image,
+
+    /// The namespace of the host.
+    #[arg(long, default_value = "oarlock-system", value_name = "NAME")]
+    pub(crate) namespace: NamespaceName,
+}
+
+/// The reference of an image, with a tag or digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Image(pub(crate) String);
+
+/// The name of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamespaceName(pub(crate) String);
+
+// === impl Image ===
+
+impl FromStr for Image {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_allowed = |it: u8| it.is_ascii_alphanumeric() || b".-_/:@".contains(&it);
+        let begins = text.bytes().next().is_some_and(|it| it.is_ascii_alphanumeric());
+        let ends = text.bytes().next_back().is_some_and(|it| it.is_ascii_alphanumeric() || it == b'_');
+        if !begins || !ends || text.len() > LONGEST_IMAGE || !text.bytes().all(is_allowed) {
+            return Err("write the reference of an image, such as registry.example.com/oarlock:0.1.0".into());
+        }
+        let has_tag = text.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
+        Ok(Self(if has_tag { text.to_owned() } else { format!("{text}:{}", env!("CARGO_PKG_VERSION")) }))
+    }
+}
+
+// === impl NamespaceName ===
+
+impl FromStr for NamespaceName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+        let is_label = (1..=63).contains(&text.len())
+            && text.bytes().all(|it| is_inner(it) || it == b'-')
+            && !text.starts_with('-')
+            && !text.ends_with('-');
+        if is_label {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(
+                "the name of a namespace has at most 63 characters: lowercase letters, digits and, within it, `-`",
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_without_tag_or_digest_has_the_version_of_the_program() {
+        let image = |text: &str| text.parse::<Image>().map(|Image(text)| text);
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(image("localhost:5000/oarlock").unwrap(), format!("localhost:5000/oarlock:{version}"));
+        for complete in ["oarlock:1", "r.example.com/a/oarlock@sha256:00ff", "localhost:5000/oarlock:1-a_b.c"]
+        {
+            assert_eq!(image(complete).unwrap(), complete);
+        }
+        for wrong in ["", "-a", "a b", "a\nb", "a:", "{a}", "a#b", "a'b", &"a".repeat(2000)] {
+            assert!(image(wrong).unwrap_err().contains("registry.example.com/oarlock:0.1.0"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_a_dns_label() {
+        for right in ["a", "team-a", "123", &"a".repeat(63)] {
+            assert_eq!(right.parse::<NamespaceName>(), Ok(NamespaceName(right.to_owned())));
+        }
+        for wrong in ["", "Team", "a.b", "-a", "a-", "a b", "ä", &"a".repeat(64)] {
+            assert!(wrong.parse::<NamespaceName>().is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `kubectl oarlock`: the Plugins of a cluster, with the rights of the user.
+//!
+//! ```text
+//!   plugins, events, suspend, resume ──────────► API server
+//!   top, logs, dead-letters, redeliver, rollback ─► the host that leads ─► API server: may this user?
+//! ```
+
+mod api;
+mod complete;
+mod events;
+mod objects;
+mod remote;
+mod suspend;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub(crate) use self::api::failure;
+use self::api::{ApiServer, Place};
+pub(crate) use self::complete::run as complete;
+use crate::args::{KubectlArgs, KubectlCommand};
+use crate::commands::{lifecycle, logs, parked, top};
+use crate::failure::Ended;
+
+/// The names of the program as a plugin of kubectl: the commands, and their completions.
+pub(crate) const PROGRAM: &str = "kubectl-oarlock";
+pub(crate) const COMPLETER: &str = "kubectl_complete-oarlock";
+
+/// Runs the command.
+pub(crate) async fn run(arguments: Vec<OsString>) -> ExitCode {
+    let ended = command(KubectlArgs::parse_from(arguments)).await;
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            failure.exit_code()
+        }
+    }
+}
+
+async fn command(args: KubectlArgs) -> Ended {
+    let KubectlArgs { cluster, environment, command } = args;
+    let server = ApiServer::connect(&cluster, &environment).await?;
+    match command {
+        KubectlCommand::Plugins { plugin, place, list } => {
+            let place = server.place(place.all_namespaces, place.cluster);
+            objects::list(&server, &place, plugin.as_deref(), list).await
+        }
+        KubectlCommand::Events { plugin, place, list } => {
+            let place = server.place(place.all_namespaces, place.cluster);
+            events::list(&server, &place, plugin.as_deref(), list).await
+        }
+        KubectlCommand::Suspend(it) => {
+            suspend::set(&server, &server.place(false, it.cluster), &it.plugin, true).await
+        }
+        KubectlCommand::Resume(it) => {
+            suspend::set(&server, &server.place(false, it.cluster), &it.plugin, false).await
+        }
+        KubectlCommand::Top { plugin, place, sort_by, output, no_headers, watch, host } => {
+            let place = server.place(place.all_namespaces, place.cluster);
+            let plugin = plugin.as_deref().map(|it| place.object_name(it)).transpose()?;
+            let shown = top::Shown { sort_by, once: !watch, output, no_headers };
+            top::show(remote::connect(&server, &place, host).await?, plugin, shown).await
+        }
+        KubectlCommand::Logs { plugin, lines, host } => {
+            let place = server.place(false, plugin.cluster);
+            let name = place.object_name(&plugin.plugin)?;
+            logs::follow_leader(remote::connect(&server, &place, host).await?, name, lines).await
+        }
+        KubectlCommand::DeadLetters { plugin, place, list, host } => {
+            let place = server.place(place.all_namespaces, place.cluster);
+            let plugin = plugin.as_deref().map(|it| place.object_name(it)).transpose()?;
+            parked::show(remote::connect(&server, &place, host).await?, plugin, list).await
+        }
+        KubectlCommand::Redeliver { plugin, parked, host } => {
+            let place = server.place(false, plugin.cluster);
+            let name = place.object_name(&plugin.plugin)?;
+            let what = parked::requested(parked, name)?;
+            parked::deliver_again(remote::connect(&server, &place, host).await?, name, what).await
+        }
+        KubectlCommand::Rollback { plugin, release, host } => {
+            let place = server.place(false, plugin.cluster);
+            let name = place.object_name(&plugin.plugin)?;
+            lifecycle::go_back(remote::connect(&server, &place, host).await?, name, release).await
+        }
+    }
+}

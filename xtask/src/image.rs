@@ -1,0 +1,124 @@
+//! `cargo xtask image`: the container image of the host, as an OCI image layout, built without a container
+//! engine.
+//!
+//! The image has one layer: the binary `oarlock`, the dynamic libraries that it needs, CA certificates, and a
+//! user. No shell, no package manager. Two builds from one binary have one digest: entries are sorted, and
+//! every time is that of `SOURCE_DATE_EPOCH`, or of the last commit.
+//!
+//! ```text
+//! root.rs: files → tar, gzip ──┐
+//! sbom.rs: cargo metadata ─────┼─→ layout.rs: blobs, manifests, index
+//! source.rs: commit, time ─────┘
+//! ```
+
+mod layout;
+mod libraries;
+mod root;
+mod sbom;
+mod source;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use flate2::Compression;
+
+use crate::tool::Tool;
+use crate::toolchain::command;
+use crate::{cargo, checkout, progress};
+
+use layout::Layout;
+use source::Source;
+
+/// Builds the container image of the host, as an OCI image layout.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How the binary is built, and how well the image is compressed.
+    #[arg(long, value_enum, default_value_t = Profile::Release)]
+    profile: Profile,
+
+    /// A binary that is built already, for this machine's system and processor.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+
+    /// The folder of the layout. Images for other processors that it has stay, so that one image index can
+    /// have them all [default: target/image].
+    #[arg(long, value_name = "FOLDER")]
+    layout: Option<PathBuf>,
+
+    /// The time of all files and of the image, in seconds since 1970. Otherwise that of the last commit.
+    #[arg(long, env = "SOURCE_DATE_EPOCH", value_name = "SECONDS")]
+    source_date_epoch: Option<u64>,
+
+    /// Pushes the image to a registry, with crane and its credentials.
+    #[arg(long, value_name = "IMAGE")]
+    push: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Profile {
+    /// Optimised, for use.
+    Release,
+    /// The binary of tests, for development.
+    Dev,
+}
+
+// === impl Args ===
+
+impl Args {
+    #[expect(clippy::print_stdout, reason = "the command's output")]
+    pub(crate) fn run(self) -> Result<()> {
+        let Self { profile, binary, layout, source_date_epoch, push } = self;
+        let binary = match binary {
+            Some(binary) => binary,
+            None => built(profile)?,
+        };
+        let folder = layout.unwrap_or_else(|| checkout::root().join("target/image"));
+        let source = Source::find(source_date_epoch)?;
+        let digest = progress::step("the image", || write(&source, &binary, profile, &folder))?;
+        println!("{} {digest}", folder.display());
+        if let Some(image) = push {
+            progress::step(&format!("pushing {image}"), || {
+                command::run(Command::new(Tool::Crane.build()?).arg("push").arg(&folder).arg(&image))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn built(profile: Profile) -> Result<PathBuf> {
+    cargo::build_some(&["oarlock"], profile == Profile::Release)?;
+    let folder = if profile == Profile::Release { "release" } else { "debug" };
+    Ok(checkout::target()?.join(folder).join("oarlock"))
+}
+
+/// Writes the image of a binary of tests into a folder that is removed first.
+pub(crate) fn write_for_tests(binary: &Path, folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    progress::step("the image", || write(&Source::find(None)?, binary, Profile::Dev, folder).map(drop))
+}
+
+/// Writes the image of this binary into a layout. Returns the digest of the image index.
+fn write(source: &Source, binary: &Path, profile: Profile, folder: &Path) -> Result<String> {
+    let program = fs::read(binary).with_context(|| format!("cannot read {}", binary.display()))?;
+    source::check(&program)
+        .with_context(|| format!("{} is not a binary of this machine", binary.display()))?;
+    let libraries = libraries::of(binary)?;
+    let sbom = sbom::cyclone_dx(source, &libraries)?;
+    let layer = root::layer(program, libraries, source, level(profile))?;
+    let mut layout = Layout::open(folder)?;
+    layout.add(source, &layer, &sbom)?;
+    layout.finish(source)
+}
+
+/// Returns the level of the compression.
+fn level(profile: Profile) -> Compression {
+    match profile {
+        Profile::Release => Compression::best(),
+        Profile::Dev => Compression::fast(),
+    }
+}

@@ -87,7 +87,7 @@ async fn run(args: Args) -> ExitCode {
     let log = telemetry::install(&log, format(&command), environment.no_color.as_deref());
     let ended = match compiled::engine_config(cache_dir, &environment) {
         Ok(engine) => match command {
-            Command::Run(args) => commands::run::run(args, state_dir, &environment, engine).await,
+            Command::Run(args) => Box::pin(commands::run::run(args, state_dir, &environment, engine)).await,
             Command::Dev(args) => Box::pin(commands::dev::run(args, state_dir, &environment, engine)).await,
             Command::Install(args) => commands::install::run(&args),
             Command::Rbac(args) => commands::rbac::run(args, engine).await,

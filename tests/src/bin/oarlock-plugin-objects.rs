@@ -1,5 +1,5 @@
 //! Measures one host with many Plugin objects on a real API server, and prints the result as one line of
-//! JSON: the time until all are Ready, the memory for each, and the rate of status writes.
+//! JSON: the time until all are Ready, the memory for each, the rate of status writes, and the CPU at rest.
 //!
 //! Each namespace has one component of its own and the same number of Plugins, which subscribe to the
 //! ConfigMaps of the cluster.
@@ -25,6 +25,8 @@ use serde_json::{Value, json};
 const PAUSE: Duration = Duration::from_secs(1);
 /// For how long a host at rest is observed: longer than the period after which it reads all sources again.
 const REST: Duration = Duration::from_secs(60);
+/// The unit of the times in `/proc/PID/stat`.
+const TICKS_PER_SECOND: f64 = 100.0;
 /// How many Plugins are created at once.
 const AT_ONCE: usize = 8;
 
@@ -110,7 +112,9 @@ async fn main() -> Result<()> {
     readings.push(read(&cluster).await?);
     let memory = resident(&host)?;
     let settled = read(&cluster).await?;
+    let ticks_before = ticks(&host)?;
     tokio::time::sleep(REST).await;
+    let rest_cpu = (ticks(&host)? - ticks_before) as f64 / TICKS_PER_SECOND;
     let rested = read(&cluster).await?;
 
     let rates = readings.windows(2).map(|pair| pair[1].per_second_since(pair[0]));
@@ -128,6 +132,7 @@ async fn main() -> Result<()> {
             "status_writes_per_second_most": rounded(rates.fold(0.0, f64::max)),
             "status_writes_at_rest": rested.since(settled),
             "rest_seconds": REST.as_secs(),
+            "rest_cpu_seconds": rounded(rest_cpu),
         })
     );
     host.terminate().await.map(drop)

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::{cargo, checkout, control_plane, guests, progress, soak};
 
-/// Measures one host with many Plugin objects: the time until all are Ready, the memory for each, and the
-/// rate of status writes.
+/// Measures one host with many Plugin objects: the time until all are Ready, the memory for each, the rate of
+/// status writes, and the CPU at rest.
 #[derive(clap::Args)]
 pub(crate) struct PluginObjects {
     /// The number of Plugins.

@@ -15,7 +15,6 @@ use oarlock_informer::{GroupVersionResource, ListenerConfig, Object, object::Con
 use oarlock_plugin::Limits;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::authorization::Authorization;
@@ -252,9 +251,7 @@ impl PluginResources {
         object: &Object,
         spec: &PluginSpec,
     ) -> (Result<Resolved, Problem>, Option<FetchedAt>) {
-        let before = self.records.lock().get(key).and_then(|it| it.fetched_before(object, &spec.source));
-        let at = before.as_ref().map(|it| it.at);
-        let mut fetched = before.map(|it| it.fetched);
+        let mut fetched = self.records.lock().get(key).and_then(|it| it.fetched_before(object));
         let Config { fetcher, namespace, maxima } = &*self.config;
         let (host, authorization) = (&*self.host, &self.authorization);
         let resolver = Resolver { host, fetcher, authorization, host_namespace: namespace, maxima };
@@ -265,7 +262,6 @@ impl PluginResources {
             resolution = resolver.resolve(&subject, &mut fetched) => resolution,
             never = self.keep_checking(key) => match never {},
         };
-        let fetched = fetched.map(|fetched| FetchedAt { fetched, at: at.unwrap_or_else(Instant::now) });
         (resolution, fetched)
     }
 

@@ -6,6 +6,7 @@ use oarlock_component_source::{Fetched, Source};
 use oarlock_informer::Object;
 use tokio::time::Instant;
 
+use super::referenced::ObjectVersion;
 use super::resolve::{Problem, Resolved};
 use super::types::PluginStatus;
 
@@ -30,7 +31,10 @@ pub(super) struct Record {
 #[derive(Clone)]
 pub(super) struct FetchedAt {
     pub(super) fetched: Fetched,
+    /// When the source was asked last.
     pub(super) at: Instant,
+    /// The object of the source, as it was then.
+    pub(super) object: Option<ObjectVersion>,
 }
 
 /// The attempts to write a status.
@@ -53,10 +57,10 @@ pub(super) fn delay_after(n_failures: u32) -> Duration {
 // === impl Record ===
 
 impl Record {
-    /// Returns the component, if the spec is the same and its source need not be asked again.
-    pub(super) fn fetched_before(&self, object: &Object, source: &Source) -> Option<FetchedAt> {
+    /// Returns the component, if the spec is the same.
+    pub(super) fn fetched_before(&self, object: &Object) -> Option<FetchedAt> {
         let is_same = *object.uid() == *self.uid && object.generation() == self.generation;
-        self.fetched.clone().filter(|it| is_same && it.is_fresh(source))
+        self.fetched.clone().filter(|_| is_same)
     }
 }
 
@@ -64,7 +68,7 @@ impl Record {
 
 impl FetchedAt {
     /// Returns whether the source need not be asked again. What a digest names never changes.
-    fn is_fresh(&self, source: &Source) -> bool {
+    pub(super) fn is_fresh(&self, source: &Source) -> bool {
         let is_young = source.poll_interval().is_none_or(|interval| self.at.elapsed() < interval);
         is_young && self.fetched.stale.is_none()
     }

@@ -5,8 +5,10 @@ use async_trait::async_trait;
 use http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::client::Body;
-use oarlock_component_source::{ReadError, ReadReferenced};
+use oarlock_component_source::{ReadError, ReadReferenced, Source};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::types::KeyReference;
@@ -15,6 +17,22 @@ use crate::account::Account;
 /// The longest response that is read. An object in etcd is at most 1.5 MiB long, its JSON in base64 and with
 /// escapes may be longer.
 const LONGEST_RESPONSE: usize = 8 << 20;
+
+const JSON: &str = "application/json";
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// A version of an object. One that was made again has another uid.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct ObjectVersion {
+    uid: String,
+    resource_version: String,
+}
+
+/// The metadata of any object.
+#[derive(Deserialize)]
+struct OnlyMetadata {
+    metadata: ObjectMeta,
+}
 
 /// Reads objects of one namespace as one account.
 pub(super) struct AccountReader<'a> {
@@ -35,7 +53,25 @@ impl AccountReader<'_> {
         self.secret_key(&key.name, &key.key).await
     }
 
-    async fn get<T: DeserializeOwned>(&self, resource: &str, name: &str) -> Result<T, ReadError> {
+    /// Returns the version of the object that a source refers to: None if it refers to none, or if the
+    /// version cannot be read. Only the metadata are sent, a component is up to a MiB.
+    pub(super) async fn version_of(&self, source: &Source) -> Option<ObjectVersion> {
+        let (resource, name) = match (&source.config_map, &source.secret) {
+            (Some(it), _) => ("configmaps", &it.name),
+            (None, Some(it)) => ("secrets", &it.name),
+            (None, None) => return None,
+        };
+        let read = self.get::<OnlyMetadata>(resource, name, METADATA).await;
+        let ObjectMeta { uid, resource_version, .. } = read.ok()?.metadata;
+        Some(ObjectVersion { uid: uid?, resource_version: resource_version? })
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        resource: &str,
+        name: &str,
+        accept: &'static str,
+    ) -> Result<T, ReadError> {
         if name.is_empty() || name.contains(['/', '?', '#', '%']) {
             return Err(ReadError::NotFound);
         }
@@ -45,7 +81,7 @@ impl AccountReader<'_> {
         let namespace = &self.account.namespace;
         let request = Request::get(format!("/api/v1/namespaces/{namespace}/{resource}/{name}"))
             .header("Impersonate-User", user)
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, accept)
             .body(Body::empty())
             .map_err(|error| unavailable(error.to_string()))?;
         let response = self.client.send(request).await.map_err(|it| unavailable(crate::chain::text(&it)))?;
@@ -67,14 +103,14 @@ impl AccountReader<'_> {
 #[async_trait]
 impl ReadReferenced for AccountReader<'_> {
     async fn config_map_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
-        let ConfigMap { data, binary_data, .. } = self.get("configmaps", name).await?;
+        let ConfigMap { data, binary_data, .. } = self.get("configmaps", name, JSON).await?;
         let binary = binary_data.unwrap_or_default().remove(key).map(|value| value.0);
         let text = || data.unwrap_or_default().remove(key).map(String::into_bytes);
         binary.or_else(text).ok_or(ReadError::KeyNotFound)
     }
 
     async fn secret_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
-        let Secret { data, .. } = self.get("secrets", name).await?;
+        let Secret { data, .. } = self.get("secrets", name, JSON).await?;
         let value = data.unwrap_or_default().remove(key).map(|value| value.0);
         value.ok_or(ReadError::KeyNotFound)
     }

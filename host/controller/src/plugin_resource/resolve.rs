@@ -3,14 +3,16 @@
 
 use std::time::Duration;
 
-use oarlock_component_source::{CachedComponent, Fetched, Fetcher, ReadError, Reason, Verified};
+use oarlock_component_source::{CachedComponent, Fetched, Fetcher, ReadError, Reason, Source, Verified};
 use oarlock_plugin::Limits;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::authorization::Authorization;
 use super::conditions::Stage;
 use super::controller::Maxima;
 use super::definitions::PluginKey;
+use super::record::FetchedAt;
 use super::referenced::AccountReader;
 use super::types::{ConfigSource, PluginSpec};
 use crate::account::Account;
@@ -74,24 +76,21 @@ impl Resolver<'_> {
         Account { namespace: namespace.to_owned(), name: spec.service_account_name.clone() }
     }
 
-    /// Resolves a spec. A component that was fetched before is not fetched again.
+    /// Resolves a spec. A component that was fetched before is fetched again only if it may have changed.
     pub(super) async fn resolve(
         &self,
         subject: &Subject<'_>,
-        fetched: &mut Option<Fetched>,
+        fetched: &mut Option<FetchedAt>,
     ) -> Result<Resolved, Problem> {
         let Subject { key, spec, .. } = subject;
         let account = self.account(key, spec);
         let attempt = async {
             self.authorization.check(self.host, &account).await?;
             let reader = AccountReader { client: &self.host.client, account: &account };
-            let component = match fetched.take() {
-                Some(before) => before,
-                None => self.fetcher.fetch(&spec.source, &reader).await.map_err(of_fetch)?,
-            };
+            let component = component(self.fetcher, &spec.source, &reader, fetched.take()).await?;
             *fetched = Some(component.clone());
             let config = self.config(spec, &reader).await?;
-            self.file(subject, account.clone(), component, config)
+            self.file(subject, account.clone(), component.fetched, config)
         };
         tokio::time::timeout(ATTEMPT, attempt).await.unwrap_or_else(|_| {
             Err(Problem {
@@ -183,6 +182,26 @@ impl Resolver<'_> {
     }
 }
 
+/// Returns the component of a source: that of before, while it is the right one.
+async fn component(
+    fetcher: &Fetcher,
+    source: &Source,
+    reader: &AccountReader<'_>,
+    before: Option<FetchedAt>,
+) -> Result<FetchedAt, Problem> {
+    if let Some(before) = before.as_ref().filter(|it| it.is_fresh(source)) {
+        return Ok(before.clone());
+    }
+    let at = Instant::now();
+    // It is read before the object is: a change in between is seen the next time.
+    let object = reader.version_of(source).await;
+    let fetched = match before {
+        Some(before) if object.is_some() && before.object == object => before.fetched,
+        _ => fetcher.fetch(source, reader).await.map_err(of_fetch)?,
+    };
+    Ok(FetchedAt { fetched, at, object })
+}
+
 fn invalid(message: String) -> Problem {
     Problem { stage: Stage::Ready, reason: "InvalidSpec", message, is_unknown: false }
 }
@@ -213,4 +232,69 @@ fn of_read(what: &str, error: &ReadError) -> Problem {
         ReadError::Unavailable(_) => ("ConfigUnavailable", true),
     };
     Problem { stage: Stage::Ready, reason, message: format!("{what} {error}"), is_unknown }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use oarlock_component_source::{Config, KeySource, Policy};
+    use oarlock_fake_api::{FakeApi, Reply};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_config_map_is_read_as_a_whole_only_when_it_changed() {
+        let version = Arc::new(AtomicU64::new(1));
+        let served = Arc::clone(&version);
+        let api = FakeApi::new(move |_| match served.load(Ordering::Relaxed) {
+            0 => Reply::status(403, "Forbidden", "no"),
+            version => {
+                let metadata = serde_json::json!({"uid": "u", "resourceVersion": version.to_string()});
+                // The first eight bytes of a component.
+                let data = serde_json::json!({"plugin.wasm": "AGFzbQ0AAQA="});
+                Reply::json(200, serde_json::json!({"metadata": metadata, "binaryData": data}).to_string())
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("cache");
+        let config = Config { cache, cache_bytes: 1 << 20, files: None, policy: Policy::default() };
+        let fetcher = Fetcher::new(config).unwrap();
+        let key = KeySource { name: "hello".to_owned(), key: "plugin.wasm".to_owned() };
+        let source = Source { config_map: Some(key), ..Source::default() };
+        let (client, account) = (api.client(), "team/plugin".parse().unwrap());
+        let reader = AccountReader { client: &client, account: &account };
+
+        let fetch =
+            async |before: &FetchedAt| component(&fetcher, &source, &reader, Some(before.clone())).await;
+        // How many requests asked for the metadata alone, and how many for the whole object.
+        let requests = || {
+            let requests = api.requests();
+            let accepts = requests.iter().filter_map(|it| it.headers.get("accept")?.to_str().ok());
+            let (metadata, whole): (Vec<_>, Vec<_>) =
+                accepts.partition(|it| it.contains("as=PartialObjectMetadata"));
+            (metadata.len(), whole.len())
+        };
+        let first = component(&fetcher, &source, &reader, None).await.unwrap();
+        assert_eq!(requests(), (1, 1));
+        fetch(&first).await.unwrap();
+        assert_eq!(requests(), (1, 1), "it is as young as the source allows");
+        tokio::time::advance(Duration::from_secs(30)).await;
+        let second = fetch(&first).await.unwrap();
+        assert_eq!(requests(), (2, 1), "the object is the same");
+        assert!(second.is_fresh(&source));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        version.store(2, Ordering::Relaxed);
+        let third = fetch(&second).await.unwrap();
+        assert_eq!(requests(), (3, 2), "the object has changed");
+        tokio::time::advance(Duration::from_secs(30)).await;
+        version.store(0, Ordering::Relaxed);
+        let refused = fetch(&third).await.map(drop).unwrap_err();
+        assert_eq!((refused.stage, refused.reason), (Stage::Fetched, "Forbidden"));
+        let is_as_account = |it: &oarlock_fake_api::SeenRequest| {
+            it.headers.get("impersonate-user").is_some_and(|it| it == "system:serviceaccount:team:plugin")
+        };
+        assert!(api.requests().iter().all(is_as_account));
+    }
 }

@@ -94,6 +94,10 @@ async fn an_operator_applies_swaps_breaks_suspends_and_deletes_a_plugin() -> any
     // Without the opt-in of its namespace it is unloaded.
     cluster.request("DELETE", OPT_IN, None).await?;
     condition(&cluster, "Authorized", "False", "NamespaceNotOptedIn").await?;
+    // One status says both.
+    let ready = status(&cluster).await?["conditions"].as_array().context("conditions")?.clone();
+    let ready = ready.iter().find(|it| it["type"] == "Ready").context("Ready")?;
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("NamespaceNotOptedIn")));
     host.wait_for("the end of the plugin", |printed| {
         printed.events("plugin-unloaded").find(|it| it["plugin"] == "team-a.hello").map(|_| ())
     })

@@ -225,6 +225,10 @@ impl PluginResources {
                 (Err(invalid("InvalidSpec", message)), None, None)
             }
         };
+        if resolution.is_err() {
+            // Before the problem is noted, so that no status names it beside a version that may not serve.
+            self.check_serving(key).await;
+        }
         // It may have changed while it was resolved: then its key is queued again already.
         let is_same = |now: &Object| *now.uid() == *uid && now.generation() == object.generation();
         if !self.object(key).is_some_and(|now| is_same(&now)) {
@@ -237,7 +241,6 @@ impl PluginResources {
                 Some(poll.map_or(READ_AGAIN, |poll| poll.min(READ_AGAIN)))
             }
             Err(problem) => {
-                self.check_serving(key).await;
                 let delay = delay_after(n_failures);
                 Some(if problem.stage == Stage::Authorized { delay.min(ASK_AGAIN) } else { delay })
             }

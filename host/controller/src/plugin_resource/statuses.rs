@@ -100,6 +100,11 @@ impl PluginResources {
         // A plugin file may have the same name.
         let loaded = handle.map(|handle| handle.snapshot());
         let mut loaded = loaded.filter(|it| Path::new(&it.file).starts_with(&path));
+        let definition = self.definitions.get(&name);
+        if definition.is_none() {
+            // It is being unloaded.
+            loaded = None;
+        }
         let taken = if loaded.is_none() { self.host.statuses.why_refused(&path) } else { None };
         let (uid, generation, written, status) = {
             let records = self.records.lock();
@@ -111,7 +116,6 @@ impl PluginResources {
             if let (Ok(resolved), Some(loaded)) = (resolution, &mut loaded) {
                 hide_path(loaded, &resolved.component.path().to_string_lossy());
             }
-            let definition = self.definitions.get(&name);
             let view = View { resolution, loaded: loaded.as_ref(), definition: definition.as_deref() };
             let status = status_of(&subject, &view, written, jiff::Timestamp::now());
             if status == *written {

@@ -52,7 +52,7 @@ enum Fault {
     Definition,
     /// Ten Plugins lose their instance in each call.
     CrashLoops,
-    /// The spec of the Plugin changes 100 times a second.
+    /// The specs of ten Plugins change 100 times a second in all.
     Edits,
     /// The clock of the leader jumps an hour ahead, and back.
     Clock,
@@ -172,6 +172,7 @@ impl Fault {
 
     fn scene(self) -> Scene {
         match self {
+            Self::Edits => Scene::Edits,
             Self::Definition => Scene::Generators,
             Self::CrashLoops => Scene::CrashLoops,
             Self::Clock => Scene::OwnClock,
@@ -192,7 +193,7 @@ impl Fault {
             Self::Token => "all tokens invalid, then rotated",
             Self::Definition => "CRD of a watched resource made again",
             Self::CrashLoops => "ten plugins that crash-loop",
-            Self::Edits => "Plugin edited 100 times a second",
+            Self::Edits => "Plugins edited 100 times a second",
             Self::Clock => "clock of the leader an hour ahead",
             Self::Registry(RegistryFault::Down) => "registry down",
             Self::Registry(RegistryFault::Slow) => "registry slow",

@@ -1,46 +1,77 @@
-//! The spec of the Plugin changes 100 times a second, each time to another configuration.
+//! The specs of ten Plugins change 100 times a second in all, each time to another configuration. One of them
+//! makes the copies. One object alone takes some 30 writes a second: each waits for the one before.
 
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, stream};
+use oarlock_node::Node;
 use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
 use crate::cluster::Cluster;
-use crate::install::{plugin, until_condition};
+use crate::install::{apply, plugin, until_condition};
 
 use super::Begun;
 
-const PATH: &str = "/apis/oarlock.dev/v1alpha1/namespaces/mirror/plugins/mirror";
-const EDITS: u64 = 2_000;
+const NAMESPACE: &str = "mirror";
+const MIRROR: &str = "mirror";
+/// How many Plugins are edited beside the one that makes the copies.
+const OTHERS: u64 = 9;
+const EDITS_OF_EACH: u64 = 200;
 const PERIOD: Duration = Duration::from_millis(10);
 /// How many edits may be under way at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
+
+pub(super) fn install(cluster: &mut Cluster) -> Result<()> {
+    let component = oarlock_built_guests::component("hello-rust");
+    let file = format!("--from-file=hello.wasm={}", component.display());
+    cluster.node.kubectl(["create", "configmap", "hello", "--namespace", NAMESPACE, &file])?;
+    let mut plugins = String::new();
+    for name in others() {
+        let _ = writeln!(
+            plugins,
+            "---\n{{apiVersion: oarlock.dev/v1alpha1, kind: Plugin, metadata: {{name: {name}, namespace: {NAMESPACE}}}, \
+             spec: {{source: {{configMap: {{name: hello, key: hello.wasm}}}}, serviceAccountName: mirror}}}}",
+        );
+    }
+    apply(&cluster.node, &plugins)?;
+    others().try_for_each(|name| until_condition(&mut cluster.node, NAMESPACE, &name, "Ready", "Serving"))
+}
+
+pub(super) fn remove(cluster: &Cluster) -> Result<()> {
+    for name in others() {
+        cluster.node.kubectl(["delete", "plugin", &name, "--namespace", NAMESPACE])?;
+    }
+    cluster.node.kubectl(["delete", "configmap", "hello", "--namespace", NAMESPACE]).map(drop)
+}
 
 impl Begun<'_> {
     pub(super) async fn edit(self) -> Result<(Duration, Instant)> {
         let Self { cluster, load, .. } = self;
+        let before = all().map(|name| number(&cluster.node, &name)).collect::<Result<Vec<_>>>()?;
+        let spec_before = plugin(&cluster.node, NAMESPACE, MIRROR)?["spec"].take();
         let begun_at = Instant::now();
-        let before = plugin(&cluster.node, "mirror", "mirror")?;
         // The first copy since the first edit was made while others went on.
         let (edited, gap) = tokio::join!(edit(cluster), load.first_copy_since(begun_at));
         edited?;
-        let per_second = EDITS as f64 / begun_at.elapsed().as_secs_f64();
-        cluster.api.request("PATCH", PATH, Some(&json!({"spec": before["spec"]}))).await?;
+        let per_second = (EDITS_OF_EACH * (OTHERS + 1)) as f64 / begun_at.elapsed().as_secs_f64();
+        cluster.api.request("PATCH", &path(MIRROR), Some(&json!({"spec": spec_before}))).await?;
         let ended_at = Instant::now();
         eprintln!("{per_second:.0} edits a second");
 
-        cluster.node.wait("a status about the last edit", |node| {
-            let plugin = plugin(node, "mirror", "mirror")?;
-            let [seen, last] = [&plugin["status"]["observedGeneration"], &plugin["metadata"]["generation"]];
-            ensure!(seen == last, "generation {seen} of {last} is observed");
-            let generations = number(&before)? + EDITS;
-            ensure!(number(&plugin)? > generations, "generation {last}: the edits changed no spec");
-            Ok(())
-        })?;
-        until_condition(&mut cluster.node, "mirror", "mirror", "Ready", "Serving")?;
-        until_condition(&mut cluster.node, "mirror", "mirror", "Degraded", "AsExpected")?;
+        for (name, before) in all().zip(before) {
+            let last = number(&cluster.node, &name)?;
+            ensure!(last >= before + EDITS_OF_EACH, "{name}: {before} to {last}: the edits changed no spec");
+            cluster.node.wait("a status about the last edit", |node| {
+                let seen = plugin(node, NAMESPACE, &name)?["status"]["observedGeneration"].take();
+                ensure!(seen == last, "{name}: generation {seen} of {last} is observed");
+                Ok(())
+            })?;
+            until_condition(&mut cluster.node, NAMESPACE, &name, "Ready", "Serving")?;
+            until_condition(&mut cluster.node, NAMESPACE, &name, "Degraded", "AsExpected")?;
+        }
         Ok((gap?, ended_at))
     }
 }
@@ -53,10 +84,15 @@ async fn edit(cluster: &Cluster) -> Result<()> {
         ticks.tick().await;
         Some(((), ticks))
     });
-    let edits = ticks.zip(stream::iter(1..=EDITS)).map(async |((), n)| {
-        let excluded = json!(["kube-system", "kube-public", "kube-node-lease", format!("edit-{n}")]);
-        let spec = json!({"spec": {"config": {"excludedNamespaces": excluded}}});
-        cluster.api.request("PATCH", PATH, Some(&spec)).await
+    let edits = (1..=EDITS_OF_EACH).flat_map(|n| all().map(move |name| (name, n)));
+    let edits = ticks.zip(stream::iter(edits)).map(async |((), (name, n))| {
+        let config = if name == MIRROR {
+            let excluded = json!(["kube-system", "kube-public", "kube-node-lease", format!("edit-{n}")]);
+            json!({"excludedNamespaces": excluded})
+        } else {
+            json!({"edit": n})
+        };
+        cluster.api.request("PATCH", &path(&name), Some(&json!({"spec": {"config": config}}))).await
     });
     let mut edits = std::pin::pin!(edits.buffer_unordered(AT_ONCE));
     while let Some(edited) = edits.next().await {
@@ -65,6 +101,19 @@ async fn edit(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-fn number(plugin: &Value) -> Result<u64> {
+fn all() -> impl Iterator<Item = String> {
+    std::iter::once(MIRROR.to_owned()).chain(others())
+}
+
+fn others() -> impl Iterator<Item = String> {
+    (0..OTHERS).map(|n| format!("edited-{n}"))
+}
+
+fn path(name: &str) -> String {
+    format!("/apis/oarlock.dev/v1alpha1/namespaces/{NAMESPACE}/plugins/{name}")
+}
+
+fn number(node: &Node, name: &str) -> Result<u64> {
+    let plugin: Value = plugin(node, NAMESPACE, name)?;
     plugin["metadata"]["generation"].as_u64().context("a Plugin has a generation")
 }

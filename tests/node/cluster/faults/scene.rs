@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::cluster::Cluster;
 
-use super::{clock, crash_loops, definition, registry};
+use super::{clock, crash_loops, definition, edits, registry};
 
 /// What is on the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub(super) enum Scene {
     /// The host and the plugin mirror, as they were installed.
     #[default]
     Installed,
+    /// Nine Plugins beside the plugin mirror.
+    Edits,
     /// A plugin of a custom resource.
     Generators,
     /// What ten Plugins that crash need.
@@ -42,6 +44,7 @@ impl Stage {
         cluster.until_ready().await?;
         match self.scene {
             Scene::Installed => {}
+            Scene::Edits => edits::remove(cluster)?,
             Scene::Generators => definition::remove(cluster)?,
             Scene::CrashLoops => crash_loops::remove(cluster)?,
             Scene::OwnClock => cluster.undo_deployment().await?,
@@ -53,6 +56,7 @@ impl Stage {
         self.scene = to;
         match to {
             Scene::Installed => Ok(()),
+            Scene::Edits => edits::install(cluster),
             Scene::Generators => definition::install(cluster),
             Scene::CrashLoops => crash_loops::install(cluster),
             Scene::OwnClock => clock::install(cluster).await,

@@ -6,6 +6,7 @@ use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use http::{HeaderValue, header::USER_AGENT};
@@ -14,7 +15,7 @@ use kube::{
     config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use oarlock_controller::runtime::ClientMetrics;
-use oarlock_informer::list_watch::transport;
+use oarlock_informer::list_watch::transport::{self, Outages};
 
 pub(crate) use self::check::check;
 use crate::{
@@ -27,14 +28,21 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     /// What the client counts.
     pub(crate) metrics: ClientMetrics,
+    /// What the client notices of outages.
+    pub(crate) outages: Outages,
     /// The API server's address.
     pub(crate) server: String,
 }
 
-/// Connects as the command line says, and checks that the API server accepts the credentials.
-pub(crate) async fn connect(args: &ClusterArgs, environment: &Environment) -> Result<Connection, Failure> {
+/// Connects as the command line says, and checks that the API server accepts the credentials. See
+/// [`transport::Options::acknowledged_within`].
+pub(crate) async fn connect(
+    args: &ClusterArgs,
+    environment: &Environment,
+    acknowledged_within: Option<Duration>,
+) -> Result<Connection, Failure> {
     let (config, source) = configure(args, environment).await?;
-    let connection = client(config).map_err(|error| {
+    let connection = client(config, acknowledged_within).map_err(|error| {
         Failure::caller(anyhow::Error::new(error).context(format!("{source} cannot be used")))
     })?;
     check(&connection, &source).await?;
@@ -42,13 +50,22 @@ pub(crate) async fn connect(args: &ClusterArgs, environment: &Environment) -> Re
 }
 
 /// Creates the client of a configuration, with a User-Agent for the API server's audit log.
-pub(crate) fn client(mut config: Config) -> Result<Connection, transport::Error> {
+pub(crate) fn client(
+    mut config: Config,
+    acknowledged_within: Option<Duration>,
+) -> Result<Connection, transport::Error> {
     let agent = concat!("oarlock/", env!("CARGO_PKG_VERSION"));
     config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
     let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
     let metrics = ClientMetrics::new(&server);
-    let client = transport::measured_client(config, Arc::new(metrics.clone()))?;
-    Ok(Connection { client, metrics, server })
+    let outages = Outages::default();
+    let options = transport::Options {
+        metrics: Some(Arc::new(metrics.clone())),
+        outages: outages.clone(),
+        acknowledged_within,
+    };
+    let client = transport::client_with(config, options)?;
+    Ok(Connection { client, metrics, outages, server })
 }
 
 /// Finds the configuration. Also returns a description of its source.

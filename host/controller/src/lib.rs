@@ -42,6 +42,7 @@
 //! let runtime = Runtime::new(Config {
 //!     client: transport::client(kubeconfig)?,
 //!     client_metrics: ClientMetrics::default(),
+//!     outages: transport::Outages::default(),
 //!     server: cluster.url(),
 //!     sources: Vec::new(),
 //!     plugin_resources: None,

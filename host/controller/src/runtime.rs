@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_informer::list_watch::transport::Outages;
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{GroupVersionResource, object::Content};
 use oarlock_leader_election as leader;
@@ -48,6 +49,8 @@ pub struct Config {
     pub client: kube::Client,
     /// What the client counts, for the metrics. The default counts nothing.
     pub client_metrics: ClientMetrics,
+    /// What the client notices of outages. The default notices nothing.
+    pub outages: Outages,
     /// The address of the API server, for messages.
     pub server: String,
     /// Plugin files, and folders of them.
@@ -174,6 +177,7 @@ impl Runtime {
         let Config {
             client,
             client_metrics,
+            outages,
             server,
             sources,
             plugin_resources,
@@ -198,7 +202,8 @@ impl Runtime {
         } = config;
         let (tasks, supervisor) = Tasks::new(token.child_token());
         let discovery = Arc::new(Discovery::new(client.clone()));
-        let source = ApiSource::new(client.clone(), discovery.clone(), prunings.clone(), consistency_check);
+        let source =
+            ApiSource::new(client.clone(), discovery.clone(), prunings.clone(), outages, consistency_check);
         let source = Arc::new(source);
         let informers = Informers::new(tasks.clone(), reporter.clone(), source, limits);
         let budget = informers.clone();

@@ -60,6 +60,7 @@ mod controller;
 mod intern;
 mod names;
 mod namespaces;
+mod outages;
 mod processor;
 mod resource_version;
 mod selector;

@@ -12,7 +12,8 @@ pub mod api {
 
 /// The HTTP client of the implementation over HTTP.
 pub mod transport {
-    pub use crate::transport::{Error, RequestMetrics, client, measured_client};
+    pub use crate::outages::Outages;
+    pub use crate::transport::{Error, Options, RequestMetrics, client, client_with};
 }
 
 use std::sync::Arc;

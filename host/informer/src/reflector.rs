@@ -68,6 +68,9 @@ struct ActiveReflector<'r> {
     config: &'r Config,
     status: &'r StatusPublisher,
     backoff: ResettingBackoff,
+    /// The waits after the end of an outage. They grow too, so that a server that answers now and then is not
+    /// asked more often for it.
+    backoff_after_outage: ResettingBackoff,
     random: SmallRng,
     /// The last version seen; empty before the first list.
     resource_version: Version,
@@ -170,6 +173,7 @@ impl<'r> ActiveReflector<'r> {
             config,
             status,
             backoff: ResettingBackoff::new(config.backoff.clone(), config.backoff_reset_after),
+            backoff_after_outage: ResettingBackoff::new(config.backoff.clone(), config.backoff_reset_after),
             random: config.seed.map_or_else(SmallRng::from_os_rng, SmallRng::seed_from_u64),
             resource_version: Version::default(),
             is_last_version_unavailable: false,

@@ -23,6 +23,8 @@ use kube::client::{Body, ClientBuilder, ConfigExt};
 use tokio::time::Instant;
 use tower::{BoxError, Service, ServiceBuilder};
 
+use crate::outages::Outages;
+
 /// HTTP/2: a ping after this long without a frame.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -35,7 +37,8 @@ const TCP_KEEP_ALIVE: Duration = Duration::from_secs(30);
 const TCP_PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const TCP_PROBES: u32 = 3;
 
-/// TCP: the connection is dead if sent data is not acknowledged for this long.
+/// TCP: the connection is dead if sent data is not acknowledged for this long. See
+/// [`Options::acknowledged_within`].
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Over HTTP/2 all requests of one pool share one connection, and API servers allow 100 at a time on it.
@@ -63,6 +66,19 @@ pub trait RequestMetrics: Send + Sync {
     fn answered(&self, method: &Method, code: Option<StatusCode>, took: Duration);
 }
 
+/// What a client does beyond what [`client`] does.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Receives the metrics of the requests.
+    pub metrics: Option<Arc<dyn RequestMetrics>>,
+    /// Notices outages of the server.
+    pub outages: Outages,
+    /// TCP: a connection ends if sent data is not acknowledged for this long, and the data is not sent again,
+    /// also if this process has ended meanwhile. So a write never leaves this machine later than that.
+    /// Connections of watches, which carry no writes, keep the default of 60 s. Only Linux has this.
+    pub acknowledged_within: Option<Duration>,
+}
+
 /// Sends watches and all other requests over separate connections.
 #[derive(Clone)]
 struct Pools {
@@ -73,9 +89,10 @@ struct Pools {
 
 /// Reports the answers of [`Pools`].
 #[derive(Clone)]
-struct Measured {
+struct Observed {
     pools: Pools,
-    metrics: Arc<dyn RequestMetrics>,
+    metrics: Option<Arc<dyn RequestMetrics>>,
+    outages: Outages,
 }
 
 /// Makes a client for an API server. It never retries, and its connections detect a dead peer within 70 s.
@@ -87,38 +104,34 @@ struct Measured {
 ///
 /// If the configuration cannot be used.
 pub fn client(config: Config) -> Result<kube::Client, Error> {
-    with(config, |pools| pools)
+    client_with(config, Options::default())
 }
 
-/// Makes a client like [`client`] that reports its requests.
+/// Makes a client like [`client`], with options.
 ///
 /// # Errors
 ///
 /// If the configuration cannot be used.
-pub fn measured_client(config: Config, metrics: Arc<dyn RequestMetrics>) -> Result<kube::Client, Error> {
-    with(config, |pools| Measured { pools, metrics })
-}
-
-fn with<S>(config: Config, service: impl FnOnce(Pools) -> S) -> Result<kube::Client, Error>
-where
-    S: Service<Request<Body>, Response = Response<Incoming>, Error = legacy::Error> + Clone + Send + 'static,
-    S::Future: Send,
-{
+pub fn client_with(config: Config, options: Options) -> Result<kube::Client, Error> {
+    let Options { metrics, outages, acknowledged_within } = options;
     if let Some(proxy) = &config.proxy_url {
         // Only the host: the URL may contain a password.
         return Err(Error::Proxy(proxy.host().unwrap_or_default().to_owned()));
     }
-    let connector = connector(&config).map_err(Error::Config)?;
+    let watches = connector(&config, TCP_USER_TIMEOUT).map_err(Error::Config)?;
+    let others =
+        connector(&config, acknowledged_within.unwrap_or(TCP_USER_TIMEOUT)).map_err(Error::Config)?;
+    let pools = Pools::new(&watches, &others);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(Error::Config)?)
         .layer(config.extra_headers_layer().map_err(Error::Config)?)
         .map_err(BoxError::from)
-        .service(service(Pools::new(&connector)));
+        .service(Observed { pools, metrics, outages });
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
 
-fn connector(config: &Config) -> Result<Connector, kube::Error> {
+fn connector(config: &Config, user_timeout: Duration) -> Result<Connector, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -126,7 +139,9 @@ fn connector(config: &Config) -> Result<Connector, kube::Error> {
     tcp.set_keepalive_interval(Some(TCP_PROBE_INTERVAL));
     tcp.set_keepalive_retries(Some(TCP_PROBES));
     #[cfg(target_os = "linux")]
-    tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
+    tcp.set_tcp_user_timeout(Some(user_timeout));
+    #[cfg(not(target_os = "linux"))]
+    let _ = user_timeout;
 
     let tls = if config.tls_server_name.is_some() {
         // Only kube's constructor supports another server name, and it has no HTTP/2.
@@ -145,8 +160,8 @@ fn connector(config: &Config) -> Result<Connector, kube::Error> {
 // === impl Pools ===
 
 impl Pools {
-    fn new(connector: &Connector) -> Self {
-        let pool = || {
+    fn new(watches: &Connector, others: &Connector) -> Self {
+        let pool = |connector: &Connector| {
             legacy::Client::builder(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .pool_timer(TokioTimer::new())
@@ -156,8 +171,8 @@ impl Pools {
                 .build(connector.clone())
         };
         Self {
-            watches: (0..N_WATCH_POOLS).map(|_| pool()).collect(),
-            others: pool(),
+            watches: (0..N_WATCH_POOLS).map(|_| pool(watches)).collect(),
+            others: pool(others),
             n_watches: Arc::new(AtomicUsize::new(0)),
         }
     }
@@ -187,9 +202,9 @@ impl Service<Request<Body>> for Pools {
     }
 }
 
-// === impl Measured ===
+// === impl Observed ===
 
-impl Service<Request<Body>> for Measured {
+impl Service<Request<Body>> for Observed {
     type Response = Response<Incoming>;
     type Error = legacy::Error;
     type Future = BoxFuture<'static, Result<Response<Incoming>, legacy::Error>>;
@@ -199,11 +214,15 @@ impl Service<Request<Body>> for Measured {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (method, metrics, began) = (request.method().clone(), self.metrics.clone(), Instant::now());
+        let (method, began) = (request.method().clone(), Instant::now());
+        let (metrics, outages) = (self.metrics.clone(), self.outages.clone());
         let answer = self.pools.call(request);
         let answer = answer.inspect(move |answer| {
             let code = answer.as_ref().ok().map(Response::status);
-            metrics.answered(&method, code, began.elapsed());
+            outages.answered(code);
+            if let Some(metrics) = metrics {
+                metrics.answered(&method, code, began.elapsed());
+            }
         });
         answer.boxed()
     }
@@ -235,7 +254,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/base", listener.local_addr().unwrap());
         let answers = Arc::new(Answers::default());
-        let client = measured_client(Config::new(url.parse().unwrap()), answers.clone()).unwrap();
+        let outages = Outages::default();
+        let options =
+            Options { metrics: Some(answers.clone()), outages: outages.clone(), acknowledged_within: None };
+        let client = client_with(Config::new(url.parse().unwrap()), options).unwrap();
         let server = async {
             let (mut connection, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
@@ -253,15 +275,41 @@ mod tests {
         assert!(request.starts_with("GET /base/api/v1/pods?limit=1 HTTP/1.1\r\n"), "{request}");
         // The default client of kube would retry.
         assert_eq!(answer.unwrap().status(), 503);
+        assert!(!outages.is_out());
         drop(listener);
         assert!(client.send(get("/api/v1/pods?limit=1")).await.is_err());
         assert_eq!(*answers.0.lock(), [(Method::GET, Some(503)), (Method::GET, None)]);
+        assert!(outages.is_out());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_write_that_is_not_acknowledged_ends_its_connection() {
+        // The system accepts the connection, and no task reads from it.
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let options = Options { acknowledged_within: Some(Duration::from_millis(200)), ..Options::default() };
+        let client = client_with(Config::new(url.parse().unwrap()), options).unwrap();
+        // More than the buffers of both ends.
+        let body = Body::from(vec![0; 64 << 20]);
+        let answer = client.send(Request::post("/api/v1/pods").body(body).unwrap());
+        let error =
+            tokio::time::timeout(TCP_USER_TIMEOUT / 2, answer).await.expect("no end of the connection");
+        let kube::Error::Service(error) = error.unwrap_err() else { panic!("another kind of error") };
+        let mut source: Option<&dyn std::error::Error> = Some(&*error);
+        let kind = std::iter::from_fn(|| {
+            let error = source?;
+            source = error.source();
+            Some(error.downcast_ref::<std::io::Error>().map(std::io::Error::kind))
+        });
+        assert_eq!(kind.flatten().last(), Some(std::io::ErrorKind::TimedOut));
     }
 
     #[tokio::test]
     async fn watches_use_separate_connections() {
-        let connector = connector(&Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let pools = Pools::new(&connector);
+        let config = Config::new("http://127.0.0.1:1".parse().unwrap());
+        let connector = connector(&config, TCP_USER_TIMEOUT).unwrap();
+        let pools = Pools::new(&connector, &connector);
         let is_other = |path: &str| std::ptr::eq(pools.pool_for(&get(path)), &pools.others);
         assert!(is_other("/api/v1/pods"));
         assert!(is_other("/api/v1/pods?limit=500&fieldSelector=watch%3Dtrue"));

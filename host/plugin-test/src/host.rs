@@ -72,6 +72,7 @@ impl Host {
         let runtime = Runtime::new(runtime::Config {
             client: client(server.as_account(HOST.0, HOST.1)),
             client_metrics: runtime::ClientMetrics::default(),
+            outages: oarlock_informer::list_watch::transport::Outages::default(),
             server: "in-process".to_owned(),
             sources: vec![plugin],
             plugin_resources: None,

@@ -147,7 +147,7 @@ async fn serve(
     rights::of_host(&administrator, &account).await.map_err(Failure::running)?;
     crds::apply(&administrator).await.map_err(Failure::running)?;
     let token = server.token_for(&administrator, &account).await?;
-    let Connection { client, metrics: client_metrics, .. } =
+    let Connection { client, metrics: client_metrics, outages, .. } =
         client(&server.kubeconfig(), Some(token)).await?;
 
     // The API server is ready before the file exists. The file is removed when this function returns.
@@ -162,6 +162,7 @@ async fn serve(
     let job = hosting::Job {
         client,
         client_metrics,
+        outages,
         server: url,
         plugins,
         plugin_resources: Some(plugin_resources),
@@ -205,5 +206,5 @@ async fn client(kubeconfig: &str, token: Option<String>) -> Result<Connection, F
         kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
             .await
             .map_err(Failure::running)?;
-    connect::client(config).map_err(Failure::running)
+    connect::client(config, None).map_err(Failure::running)
 }

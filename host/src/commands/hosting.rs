@@ -20,6 +20,7 @@ use oarlock_controller::{
     runtime::{self, ClientMetrics, Election, RestartPolicy, RetryPolicy, Runtime, WallClock},
     traces,
 };
+use oarlock_informer::list_watch::transport::Outages;
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::EngineConfig;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,7 @@ use crate::{
 pub(super) struct Job {
     pub(super) client: kube::Client,
     pub(super) client_metrics: ClientMetrics,
+    pub(super) outages: Outages,
     pub(super) server: String,
     pub(super) plugins: Vec<PathBuf>,
     /// How Plugin objects are run, if they are.
@@ -92,6 +94,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
     let Job {
         client,
         client_metrics,
+        outages,
         server,
         plugins,
         plugin_resources,
@@ -122,6 +125,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
     let config = runtime::Config {
         client,
         client_metrics,
+        outages,
         server,
         sources: plugins,
         plugin_resources,

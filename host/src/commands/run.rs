@@ -37,8 +37,8 @@ pub(crate) async fn run(
     }
     let prepared = hosting::prepare(&host, &plugins).await?;
     let state_dir = state_folder::state_folder(state_dir, environment)?;
-    let Connection { client, metrics: client_metrics, server } =
-        connect::connect(&cluster, environment).await?;
+    let Connection { client, metrics: client_metrics, outages, server } =
+        connect::connect(&cluster, environment, acknowledged_within(&election)).await?;
     let plugin_resources = match watch_plugins {
         true => Some(objects.config(client.default_namespace(), engine.cache_dir.as_deref())?),
         false => None,
@@ -48,6 +48,7 @@ pub(crate) async fn run(
         hosting::Job {
             client,
             client_metrics,
+            outages,
             server,
             plugins,
             plugin_resources,
@@ -64,6 +65,14 @@ pub(crate) async fn run(
         std::future::pending(),
     )
     .await
+}
+
+/// Returns how long the kernel may try to send a write of a host that takes part in an election: from the
+/// last moment in which the host may send it until another one may lead.
+fn acknowledged_within(args: &ElectionArgs) -> Option<Duration> {
+    let time = args.leader_elect_lease_duration.checked_sub(args.leader_elect_renew_deadline);
+    // A zero would mean no limit. Durations that do not fit are refused with the Election.
+    args.leader_elect.then(|| time.unwrap_or_default().max(Duration::from_millis(1)))
 }
 
 /// Returns the leader election that the host takes part in, if any.

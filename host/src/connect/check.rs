@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Sends the request. A failure says what to do.
 pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), Failure> {
-    let Connection { client, metrics: _, server } = connection;
+    let Connection { client, server, .. } = connection;
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
             resource_attributes: Some(ResourceAttributes {

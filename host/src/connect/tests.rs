@@ -10,7 +10,7 @@ fn args(kubeconfig: Option<&Path>) -> ClusterArgs {
 async fn refused(text: &str) -> String {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    let failure = connect(&args(Some(file.path())), &Environment::default()).await.err().unwrap();
+    let failure = connect(&args(Some(file.path())), &Environment::default(), None).await.err().unwrap();
     failure.text().replace(&file.path().display().to_string(), "FILE")
 }
 
@@ -25,13 +25,15 @@ fn kubeconfig(server: &str, user: &str) -> String {
 
 #[tokio::test]
 async fn a_missing_kubeconfig_is_reported() {
-    let failure =
-        connect(&args(Some(Path::new("/nonexistent/config"))), &Environment::default()).await.err().unwrap();
+    let failure = connect(&args(Some(Path::new("/nonexistent/config"))), &Environment::default(), None)
+        .await
+        .err()
+        .unwrap();
     insta::assert_snapshot!(failure.text(), @"
     kubeconfig /nonexistent/config does not exist: No such file or directory (os error 2)
     hint: name another with --kubeconfig or KUBECONFIG
     ");
-    let failure = connect(&args(None), &Environment::default()).await.err().unwrap();
+    let failure = connect(&args(None), &Environment::default(), None).await.err().unwrap();
     insta::assert_snapshot!(failure.text(), @"
     no kubeconfig was found, and this process does not run in a Pod
     hint: name one with --kubeconfig or KUBECONFIG; or use `oarlock dev`, which starts an API server

@@ -59,6 +59,7 @@ impl ResourceEntry {
         let mut config = Config::new(self.resource.clone());
         config.resync_period = RESYNC_CHECK;
         config.reflector.type_meta = Some(type_meta.clone());
+        config.reflector.outages = Some(shared.source.outages());
         config.reflector.consistency_check = shared.source.consistency_check();
         let (source_controller, list_watch) = SourceController::new(self, shared, type_meta);
         let informer = SharedInformer::new(list_watch, config);

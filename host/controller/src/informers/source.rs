@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use oarlock_informer::list_watch::api::{self, ApiListWatch};
+use oarlock_informer::list_watch::transport::Outages;
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{
     GroupVersionResource,
@@ -35,6 +36,11 @@ pub trait ResourceSource: Send + Sync + 'static {
         content: Content,
     ) -> Arc<dyn ListWatch>;
 
+    /// Returns what ends the back-off of reflectors after an outage.
+    fn outages(&self) -> Outages {
+        Outages::default()
+    }
+
     /// Returns whether informers compare a streamed initial list with a list request. For tests.
     fn consistency_check(&self) -> ConsistencyCheck {
         ConsistencyCheck::Off
@@ -46,6 +52,7 @@ pub struct ApiSource {
     client: kube::Client,
     discovery: Arc<Discovery>,
     prunings: Prunings,
+    outages: Outages,
     consistency_check: ConsistencyCheck,
 }
 
@@ -58,9 +65,10 @@ impl ApiSource {
         client: kube::Client,
         discovery: Arc<Discovery>,
         prunings: Prunings,
+        outages: Outages,
         consistency_check: ConsistencyCheck,
     ) -> Self {
-        Self { client, discovery, prunings, consistency_check }
+        Self { client, discovery, prunings, outages, consistency_check }
     }
 }
 
@@ -86,6 +94,10 @@ impl ResourceSource for ApiSource {
         let config = api::Config::new(resource.clone(), Some(type_meta.clone()));
         let config = api::Config { content, pruning: self.prunings.of(resource), ..config };
         Arc::new(ApiListWatch::new(self.client.clone(), config))
+    }
+
+    fn outages(&self) -> Outages {
+        self.outages.clone()
     }
 
     fn consistency_check(&self) -> ConsistencyCheck {

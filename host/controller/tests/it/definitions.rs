@@ -45,7 +45,13 @@ impl Rig {
         let (tasks, _) = Tasks::new(CancellationToken::new());
         let (reporter, reports) = report::channel(report::Config::default());
         let discovery = Arc::new(Discovery::new(client.clone()));
-        let source = Arc::new(ApiSource::new(client.clone(), discovery, prunings, ConsistencyCheck::Off));
+        let source = Arc::new(ApiSource::new(
+            client.clone(),
+            discovery,
+            prunings,
+            transport::Outages::default(),
+            ConsistencyCheck::Off,
+        ));
         let informers = Informers::new(tasks.clone(), reporter, source, Limits::default());
         Self { cluster, client, informers, reports, _tasks: tasks }
     }

@@ -169,6 +169,7 @@ impl Host {
         let runtime = Runtime::new(runtime::Config {
             client: client.clone(),
             client_metrics: runtime::ClientMetrics::default(),
+            outages: oarlock_informer::list_watch::transport::Outages::default(),
             server: String::new(),
             plugin_resources: None,
             sources: vec![plugins.to_owned()],

@@ -66,6 +66,7 @@ impl Rig {
         let runtime = Runtime::new(change(Config {
             client: client.clone(),
             client_metrics: ClientMetrics::default(),
+            outages: transport::Outages::default(),
             server: cluster.url(),
             sources: vec![plugins],
             plugin_resources: None,

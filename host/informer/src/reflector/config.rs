@@ -9,6 +9,7 @@ use oarlock_flow_control::Backoff;
 
 use super::Error;
 use crate::names::TypeMeta;
+use crate::outages::Outages;
 use crate::user_function::{self, UserFunction};
 
 /// The configuration of a reflector. The defaults are client-go's where client-go has any.
@@ -26,6 +27,8 @@ pub struct Config {
     pub page_size: Option<NonZeroU32>,
     /// The waits after failures.
     pub backoff: Backoff,
+    /// Ends a wait early when the API server answers again after an outage (RL-75). None: nothing does.
+    pub outages: Option<Outages>,
     /// The time after which the waits restart at the initial one (RL-03). Zero: at every failure.
     pub backoff_reset_after: Duration,
     /// The reflector asks the server to end each watch after a random time between this one and twice this
@@ -89,6 +92,7 @@ impl Default for Config {
             initial_list: InitialList::default(),
             page_size: None,
             backoff: Backoff::default(),
+            outages: None,
             backoff_reset_after: Duration::from_secs(120),
             min_watch_timeout: Duration::from_secs(300),
             request_timeout: Duration::from_secs(300),

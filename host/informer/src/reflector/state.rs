@@ -19,6 +19,7 @@ use super::internal_errors::InternalErrors;
 use super::outcome::{Error, Outcome, Report, Wait, in_full};
 use super::watching::{OpenWatch, VERY_SHORT};
 use super::{ActiveReflector, InitialList, ReflectorStore};
+use crate::outages::Outages;
 
 /// The longest wait that a `Retry-After` of the server may cause.
 pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -47,8 +48,8 @@ pub(super) enum State {
         /// The internal errors of the watches since the last list.
         internal_errors: InternalErrors,
     },
-    /// Waits, then continues with the next state.
-    BackingOff { wait: Duration, next: Box<State> },
+    /// Waits, then continues with the next state. The wait of an outage may end early.
+    BackingOff { wait: Duration, is_outage: bool, next: Box<State> },
 }
 
 /// Resyncs the store each time the period has passed, while the reflector watches (RL-60 to RL-62).
@@ -93,12 +94,32 @@ impl ActiveReflector<'_> {
             State::Watching { open, internal_errors } => {
                 Err(after_watch(self.watch(open).await, internal_errors))
             }
-            State::BackingOff { wait, next } => {
-                tokio::time::sleep(wait).await;
+            State::BackingOff { wait, is_outage, next } => {
+                self.back_off(wait, is_outage).await;
                 Ok(*next)
             }
         };
         result.unwrap_or_else(|outcome| self.conclude(outcome))
+    }
+
+    /// Waits. In an outage, the wait ends soon after the server answers again (RL-75).
+    async fn back_off(&mut self, wait: Duration, is_outage: bool) {
+        let waited = tokio::time::sleep(wait);
+        let Some(outages) = self.config.outages.as_ref().filter(|_| is_outage) else {
+            return waited.await;
+        };
+        tokio::pin!(waited);
+        tokio::select! {
+            () = &mut waited => {}
+            () = outages.ended() => {
+                // A random time, since the other reflectors wait too.
+                let soon = self.backoff_after_outage.step(&mut self.random);
+                tokio::select! {
+                    () = &mut waited => {}
+                    () = tokio::time::sleep(soon) => {}
+                }
+            }
+        }
     }
 
     fn choose_initial_list(&self) -> State {
@@ -187,7 +208,12 @@ impl ActiveReflector<'_> {
             self.status.failed(phase, in_full(&error));
         }
         match wait {
-            Some(wait) => State::BackingOff { wait, next: Box::new(next) },
+            Some(wait) => {
+                let is_outage = self.config.outages.as_ref().is_some_and(Outages::is_out);
+                // A server that asks for a wait gets it.
+                let is_outage = is_outage && error.retry_after().is_none();
+                State::BackingOff { wait, is_outage, next: Box::new(next) }
+            }
             None => next,
         }
     }

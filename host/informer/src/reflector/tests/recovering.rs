@@ -1,9 +1,11 @@
 use std::time::Duration;
 
+use http::StatusCode;
 use tokio::time::Instant;
 
 use super::support::{listed, play};
-use crate::list_watch::WatchEvent;
+use crate::list_watch::{ApiError, WatchEvent};
+use crate::outages::Outages;
 use crate::reflector::{Config, Phase};
 use crate::testing::{FakeListWatch, errors};
 
@@ -329,6 +331,76 @@ async fn only_a_change_of_the_phase_wakes_waiters() {
         assert!(phase.has_changed().unwrap());
         assert_eq!(*phase.borrow_and_update(), Phase::Forbidden);
         assert!(scene.last_error().contains("403 Forbidden"), "{}", scene.last_error());
+    })
+    .await;
+}
+
+/// Fails the first requests, lets seven back-offs pass, and returns how long after the end of the outage the
+/// reflector asked again, in seconds.
+async fn asked_again_after(error: fn() -> ApiError, is_noticed: bool) -> f64 {
+    let server = one_pod();
+    for _ in 0..20 {
+        server.fail_list(error());
+    }
+    let outages = Outages::default();
+    let config = Config { outages: Some(outages.clone()), ..listed() };
+    let mut took = 0.0;
+    play(server, config, async |scene| {
+        if is_noticed {
+            outages.answered(None);
+        }
+        scene.server.until_lists(7).await;
+        scene.settle().await;
+        let ended_at = Instant::now();
+        outages.answered(Some(StatusCode::OK));
+        scene.server.until_lists(8).await;
+        took = ended_at.elapsed().as_secs_f64();
+    })
+    .await;
+    took
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_an_outage_ends_the_back_off_soon_rl_75() {
+    let soon = asked_again_after(errors::connection_refused, true).await;
+    assert!((0.8..1.6).contains(&soon), "{soon} s");
+    // Any error: the server may have answered with it when it stopped.
+    let soon = asked_again_after(|| errors::internal().into(), true).await;
+    assert!((0.8..1.6).contains(&soon), "{soon} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_back_off_outside_of_an_outage_and_one_that_the_server_asked_for_last_rl_75() {
+    let whole = asked_again_after(errors::connection_refused, false).await;
+    assert!((30.0..60.0).contains(&whole), "{whole} s");
+    let asked_for = || errors::too_many_requests(Some(Duration::from_secs(100))).into();
+    let whole = asked_again_after(asked_for, true).await;
+    assert!((99.0..101.0).contains(&whole), "{whole} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_now_and_then_is_asked_ever_less_often_rl_75() {
+    let server = one_pod();
+    for _ in 0..20 {
+        server.fail_list(errors::connection_refused());
+    }
+    let outages = Outages::default();
+    let config = Config { outages: Some(outages.clone()), ..listed() };
+    play(server, config, async |scene| {
+        let mut waits = Vec::new();
+        for n in 1..=5 {
+            outages.answered(None);
+            scene.server.until_lists(n).await;
+            scene.settle().await;
+            let ended_at = Instant::now();
+            outages.answered(Some(StatusCode::OK));
+            scene.server.until_lists(n + 1).await;
+            waits.push(ended_at.elapsed());
+        }
+        let floors = [800, 1600, 3200, 6400, 12_800].map(Duration::from_millis);
+        // Of two growing waits the shorter one counts, and settling has taken a moment of it.
+        let moment = Duration::from_millis(2);
+        assert!(waits.iter().zip(floors).all(|(wait, floor)| *wait + moment >= floor), "{waits:?}");
     })
     .await;
 }

@@ -130,14 +130,15 @@ impl Metrics {
     pub(crate) fn compiled(&self, plugin: &Arc<str>, took: Duration) {
         let labels = PluginLabels { plugin: plugin.clone() };
         self.shared.plugins.compile_duration.get_or_create(&labels).observe(took.as_secs_f64());
-        // The first panic is an increase only if there was a 0 before.
-        let _ = self.shared.plugins.panics.get_or_create(&labels);
     }
 
     /// Adds the CPU time of a guest's `describe`.
     pub(crate) fn described(&self, plugin: &Arc<str>, computed: Duration) {
         let labels = PluginLabels { plugin: plugin.clone() };
         self.shared.plugins.described.get_or_create(&labels).inc_by(computed.as_secs_f64());
+        // The first panic is an increase only if there was a 0 before. Every version describes itself; its code
+        // may have been compiled by another one.
+        let _ = self.shared.plugins.panics.get_or_create(&labels);
     }
 
     /// Counts one panic of the host in a task that serves one plugin.

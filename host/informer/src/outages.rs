@@ -12,7 +12,7 @@ use tokio::sync::watch;
 /// An outage begins when a request has no answer, or is answered with 401, since the client's token is then
 /// wrong. It ends with the next answer of a server that works: any but 401, 403, 429 and those of 500 and
 /// above. A server that starts answers with 403 before it knows the roles.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Outages {
     is_out: Arc<watch::Sender<bool>>,
 }
@@ -40,6 +40,12 @@ impl Outages {
     pub(crate) async fn ended(&self) {
         // Cannot fail: `self` holds the sender.
         let _ = self.is_out.subscribe().wait_for(|is_out| !is_out).await;
+    }
+}
+
+impl Default for Outages {
+    fn default() -> Self {
+        Self { is_out: Arc::new(watch::channel(false).0) }
     }
 }
 

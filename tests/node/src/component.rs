@@ -120,6 +120,8 @@ impl Component {
                 format!("--cert-dir={}", state("run/kube-apiserver")),
                 format!("--audit-policy-file={}", config("audit.yaml")),
                 format!("--audit-log-path={}", folder.log("audit").display()),
+                // In megabytes: tests read it from a position on, so it must stay one file.
+                "--audit-log-maxsize=10000".to_owned(),
             ],
             Self::ControllerManager => vec![
                 format!("--kubeconfig={}", config("controller-manager.kubeconfig")),

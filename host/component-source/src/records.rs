@@ -34,7 +34,7 @@ pub(crate) struct Record {
 }
 
 /// Names a record.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RecordKey(Digest);
 
 /// The folder with records.

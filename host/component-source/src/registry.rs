@@ -151,9 +151,14 @@ impl Registry {
         Ok(bytes)
     }
 
-    /// Returns the signatures of a manifest, of both forms. There may be none.
-    pub(crate) async fn evidence(&self, place: &Place, manifest: Digest) -> Result<Vec<Evidence>, Error> {
-        let mut evidence = Vec::new();
+    /// Returns the signatures of a manifest, of both forms, and why the others could not be read. There may be
+    /// none.
+    pub(crate) async fn evidence(
+        &self,
+        place: &Place,
+        manifest: Digest,
+    ) -> Result<(Vec<Evidence>, Vec<Error>), Error> {
+        let (mut evidence, mut unread) = (Vec::new(), Vec::new());
         let hex = manifest.to_hex();
         if let Some(signatures) = self.optional_manifest(place, &format!("sha256-{hex}.sig")).await? {
             for layer in signatures.layers.iter().take(signature::MAX_SIGNATURES) {
@@ -162,22 +167,38 @@ impl Registry {
                 else {
                     continue;
                 };
-                let payload = self.short_blob(place, layer).await?;
-                evidence.push(Evidence::of_simple_signing(&payload, signature));
+                match self.short_blob(place, layer).await {
+                    Ok(payload) => evidence.push(Evidence::of_simple_signing(&payload, signature)),
+                    Err(error) => unread.push(error),
+                }
             }
         }
         let mut n_bundles = 0;
         for referrer in self.referrers(place, manifest).await?.iter().take(signature::MAX_SIGNATURES) {
-            let (_, referrer) = self.manifest(place, &referrer.digest()?.to_string()).await?;
-            for layer in referrer.layers.iter().filter(|it| it.media_type.starts_with(signature::BUNDLE)) {
+            let layers = match self.referrer_layers(place, referrer).await {
+                Ok(layers) => layers,
+                Err(error) => {
+                    unread.push(error);
+                    continue;
+                }
+            };
+            for layer in layers.iter().filter(|it| it.media_type.starts_with(signature::BUNDLE)) {
                 if n_bundles == signature::MAX_SIGNATURES {
-                    return Ok(evidence);
+                    return Ok((evidence, unread));
                 }
                 n_bundles += 1;
-                evidence.push(Evidence::of_bundle(self.short_blob(place, layer).await?));
+                match self.short_blob(place, layer).await {
+                    Ok(bundle) => evidence.push(Evidence::of_bundle(bundle)),
+                    Err(error) => unread.push(error),
+                }
             }
         }
-        Ok(evidence)
+        Ok((evidence, unread))
+    }
+
+    async fn referrer_layers(&self, place: &Place, referrer: &Descriptor) -> Result<Vec<Descriptor>, Error> {
+        let (_, manifest) = self.manifest(place, &referrer.digest()?.to_string()).await?;
+        Ok(manifest.layers)
     }
 
     /// Returns the bundles that refer to a manifest: from the referrers API, or else from the tag that stands
@@ -194,7 +215,12 @@ impl Registry {
             _ => self.optional_manifest(place, &format!("sha256-{}", manifest.to_hex())).await?,
         };
         let mut referrers = found.map(|it| it.manifests).unwrap_or_default();
-        referrers.retain(|it| it.artifact_type.starts_with(signature::BUNDLE));
+        // Attestations, such as an SBOM, are bundles too.
+        let is_signature = |it: &Descriptor| {
+            let predicate = it.annotations.get(signature::PREDICATE_ANNOTATION);
+            predicate.is_none_or(|it| it == signature::SIGN_PREDICATE)
+        };
+        referrers.retain(|it| it.artifact_type.starts_with(signature::BUNDLE) && is_signature(it));
         Ok(referrers)
     }
 

@@ -31,7 +31,9 @@ const SIMPLE_TYPE: &str = "cosign container image signature";
 /// The type of an in-toto statement in an envelope.
 const STATEMENT: &str = "application/vnd.in-toto+json";
 /// What says that a statement is a signature, and no other attestation.
-const SIGN_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
+pub(crate) const SIGN_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
+/// The annotation of a referrer with the predicate of its statement.
+pub(crate) const PREDICATE_ANNOTATION: &str = "dev.sigstore.bundle.predicateType";
 /// The longest payload that is read.
 pub(crate) const MAX_BYTES: usize = 256 << 10;
 /// How many signatures of one artifact, and of one form, are read.

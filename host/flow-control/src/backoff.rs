@@ -25,7 +25,7 @@ pub struct Backoff {
 
 /// A sequence of delays that restarts at the initial one after some time (client-go:
 /// `Backoff.DelayWithReset`).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ResettingBackoff {
     backoff: Backoff,
     reset_after: Duration,

@@ -71,6 +71,8 @@ struct ActiveReflector<'r> {
     /// The waits after the end of an outage. They grow too, so that a server that answers now and then is not
     /// asked more often for it.
     backoff_after_outage: ResettingBackoff,
+    /// The last back-off began in an outage.
+    was_out: bool,
     random: SmallRng,
     /// The last version seen; empty before the first list.
     resource_version: Version,
@@ -174,6 +176,7 @@ impl<'r> ActiveReflector<'r> {
             status,
             backoff: ResettingBackoff::new(config.backoff.clone(), config.backoff_reset_after),
             backoff_after_outage: ResettingBackoff::new(config.backoff.clone(), config.backoff_reset_after),
+            was_out: false,
             random: config.seed.map_or_else(SmallRng::from_os_rng, SmallRng::seed_from_u64),
             resource_version: Version::default(),
             is_last_version_unavailable: false,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::plugin_name;
 use super::printed::print_bytes;
@@ -16,6 +16,10 @@ const TAKEOVER_LIMIT: Duration = Duration::from_secs(90);
 
 /// The pause between two tries.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a connection may be without a line. The host ends each after 300 s, so one that lasts longer has no
+/// host any more.
+const STREAM_LIMIT: Duration = Duration::from_secs(330);
 
 /// The longest line that is waited for. The host's lines are shorter.
 const LONGEST_LINE: usize = 1 << 20;
@@ -79,12 +83,15 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
         log = now;
         numbered.incomplete.clear();
         let mut body = answer.into_body();
-        while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else {
-                if lines.follow {
-                    break;
+        let began_at = Instant::now();
+        loop {
+            let frame = match timeout(STREAM_LIMIT, body.frame()).await {
+                Ok(None) => break,
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(_))) | Err(_) if lines.follow => break,
+                Ok(Some(Err(_))) | Err(_) => {
+                    return Err(Failure::running(anyhow::anyhow!("the host ended before its answer")));
                 }
-                return Err(Failure::running(anyhow::anyhow!("the host ended before its answer")));
             };
             if let Some(data) = frame.data_ref() {
                 print_bytes(&numbered.take(data)?)?;
@@ -93,6 +100,9 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
         }
         if !lines.follow {
             return Ok(());
+        }
+        if began_at.elapsed() > RETRY_PAUSE * 2 {
+            lost = None;
         }
         lost.get_or_insert_with(Instant::now);
         // The host that has ended its answer may accept another request, and end that too.

@@ -63,8 +63,9 @@ pub(crate) struct Leader {
     pub(crate) client: Client,
     /// The namespace of the host.
     pub(crate) namespace: String,
-    /// The flags with which kubectl reaches the same cluster.
-    pub(crate) flags: Vec<std::ffi::OsString>,
+    /// The files and the context with which kubectl reaches the same cluster.
+    pub(crate) kubeconfig: Option<std::ffi::OsString>,
+    pub(crate) context: Option<String>,
 }
 
 /// A running `kubectl port-forward`, which ends with this value.
@@ -137,7 +138,14 @@ impl Leader {
     async fn forward(&self) -> Result<(Tunnel, u16), Failure> {
         let (pod, port) = self.pod().await?;
         let mut command = Command::new("kubectl");
-        command.args(&self.flags).args(["port-forward", "--namespace", &self.namespace]);
+        if let Some(files) = &self.kubeconfig {
+            // The flag of kubectl takes only one file.
+            command.env("KUBECONFIG", files);
+        }
+        if let Some(context) = &self.context {
+            command.args(["--context", context]);
+        }
+        command.args(["port-forward", "--namespace", &self.namespace]);
         command.arg("--address=127.0.0.1").arg(format!("pod/{pod}")).arg(format!(":{port}"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut kubectl = command.spawn().map_err(|error| {

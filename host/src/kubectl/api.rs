@@ -21,8 +21,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 pub(super) struct ApiServer {
     pub(super) client: Client,
     pub(super) config: Config,
-    /// The flags with which kubectl reaches the same cluster.
-    pub(super) flags: Vec<OsString>,
+    /// The files and the context with which kubectl reaches the same cluster.
+    pub(super) kubeconfig: Option<OsString>,
+    pub(super) context: Option<String>,
     namespace: String,
 }
 
@@ -91,15 +92,7 @@ impl ApiServer {
             Some(NamespaceName(name)) => name.clone(),
             None => config.default_namespace.clone(),
         };
-        let mut flags = Vec::new();
-        if let Some(context) = context {
-            flags.extend(["--context".into(), context.into()]);
-        }
-        // KUBECONFIG is inherited; a flag of kubectl takes one file.
-        if let Some(file) = kubeconfig.as_ref().filter(|it| std::env::split_paths(it).count() == 1) {
-            flags.extend(["--kubeconfig".into(), file.clone()]);
-        }
-        Ok(Self { client, config, flags, namespace })
+        Ok(Self { client, config, kubeconfig: kubeconfig.clone(), context: context.clone(), namespace })
     }
 
     /// Returns the place that the flags name.

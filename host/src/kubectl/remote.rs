@@ -5,6 +5,7 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::client::{Body, ConfigExt};
+use kube::config::AuthInfo;
 use kube::{Api, Config};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -47,16 +48,36 @@ pub(super) async fn connect(
             let leader = Leader {
                 client: server.client.clone(),
                 namespace: namespace.clone(),
-                flags: server.flags.clone(),
+                kubeconfig: server.kubeconfig.clone(),
+                context: server.context.clone(),
             };
             (Address::Leader(leader), trust(None, true)?)
         }
     };
+    refuse_impersonation(&server.config.auth_info)?;
     let authorization = match bearer(&server.config).await? {
         Some(header) => header,
         None => requested(server, &namespace).await?,
     };
     ControlClient::open(HostPlace::Remote(Remote { address, names: place.names(), tls, authorization })).await
+}
+
+/// Refuses a kubeconfig that impersonates another user. The host is shown the token of the real one, and would
+/// decide about that user's rights.
+fn refuse_impersonation(auth: &AuthInfo) -> Result<(), Failure> {
+    let AuthInfo { impersonate, impersonate_uid, impersonate_groups, impersonate_user_extra, other, .. } =
+        auth;
+    let is_another = impersonate.is_some()
+        || impersonate_uid.is_some()
+        || impersonate_groups.is_some()
+        || impersonate_user_extra.is_some()
+        || other.keys().any(|key| key.starts_with("as-"));
+    if !is_another {
+        return Ok(());
+    }
+    let message = "the kubeconfig impersonates another user (`as`), and the host cannot act for that user";
+    Err(Failure::caller(anyhow::anyhow!(message))
+        .hint("choose a context of the user itself with --context; plugins, events, suspend and resume work with `as`"))
 }
 
 fn unusable(file: &std::path::Path, error: std::io::Error) -> Failure {
@@ -135,8 +156,6 @@ async fn requested(server: &ApiServer, namespace: &str) -> Result<HeaderValue, F
 
 #[cfg(test)]
 mod tests {
-    use kube::config::AuthInfo;
-
     use super::*;
 
     #[test]
@@ -147,6 +166,22 @@ mod tests {
         assert_eq!(text("https://[::1]:8443").unwrap(), "https://[::1]:8443");
         for wrong in ["http://a:1", "a:1", "", "https://a/b", "https://a?b", "https://"] {
             assert!(text(wrong).unwrap_err().contains("--server-address takes"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_kubeconfig_that_impersonates_is_refused_for_the_host() {
+        let refused = |auth: serde_json::Value| {
+            let auth: AuthInfo = serde_json::from_value(auth).unwrap();
+            refuse_impersonation(&auth).err().map(|it| it.text())
+        };
+        assert_eq!(refused(serde_json::json!({"token": "t"})), None);
+        for auth in [
+            serde_json::json!({"token": "t", "as": "viewer"}),
+            serde_json::json!({"as-uid": "1"}),
+            serde_json::json!({"as-groups": ["g"]}),
+        ] {
+            assert!(refused(auth).unwrap().contains("impersonates another user"));
         }
     }
 

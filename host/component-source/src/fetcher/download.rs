@@ -1,4 +1,4 @@
-//! Downloads: each component once at a time, a bounded number of them, and into the cache.
+//! Downloads: each component of a source once at a time, a bounded number of them, and into the cache.
 
 use std::{
     collections::HashMap,
@@ -27,27 +27,31 @@ const WRITE_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Downloads {
     permits: Semaphore,
-    by_digest: Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
+    /// By source too: a slow source must not delay another one that has the same component.
+    locks: Mutex<HashMap<(RecordKey, Digest), Weak<DownloadLock>>>,
 }
+
+type DownloadLock = tokio::sync::Mutex<()>;
 
 impl Default for Downloads {
     fn default() -> Self {
-        Self { permits: Semaphore::new(MAX_DOWNLOADS), by_digest: Mutex::default() }
+        Self { permits: Semaphore::new(MAX_DOWNLOADS), locks: Mutex::default() }
     }
 }
 
 // === impl Downloads ===
 
 impl Downloads {
-    /// Returns the lock that the download of a component holds.
-    fn lock_of(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
-        let mut by_digest = self.by_digest.lock();
-        by_digest.retain(|_, lock| lock.strong_count() > 0);
-        if let Some(lock) = by_digest.get(&digest).and_then(Weak::upgrade) {
+    /// Returns the lock that the download of a component of a source holds.
+    fn lock_of(&self, key: &RecordKey, digest: Digest) -> Arc<DownloadLock> {
+        let mut locks = self.locks.lock();
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let name = (key.clone(), digest);
+        if let Some(lock) = locks.get(&name).and_then(Weak::upgrade) {
             return lock;
         }
         let lock = Arc::default();
-        by_digest.insert(digest, Arc::downgrade(&lock));
+        locks.insert(name, Arc::downgrade(&lock));
         lock
     }
 }
@@ -68,7 +72,7 @@ impl Fetcher {
         request: impl Future<Output = Result<Response, Error>>,
     ) -> Result<CachedComponent, Error> {
         let digest = record.component;
-        let lock = self.shared.downloads.lock_of(digest);
+        let lock = self.shared.downloads.lock_of(key, digest);
         let _only_one = lock.lock().await;
         let known = {
             let key = key.clone();
@@ -151,5 +155,21 @@ impl Fetcher {
             shared.cache.store(part)
         };
         self.blocking(finish).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_download_waits_only_for_one_of_the_same_source() {
+        let downloads = Downloads::default();
+        let digest = Digest::of(b"component");
+        let [ours, theirs] = ["oci://a/b", "https://slow.example"].map(|it| RecordKey::new(it, b""));
+        let lock = downloads.lock_of(&ours, digest);
+        assert!(Arc::ptr_eq(&lock, &downloads.lock_of(&ours, digest)));
+        assert!(!Arc::ptr_eq(&lock, &downloads.lock_of(&theirs, digest)));
+        assert!(!Arc::ptr_eq(&lock, &downloads.lock_of(&ours, Digest::of(b"other"))));
     }
 }

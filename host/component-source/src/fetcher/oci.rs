@@ -113,15 +113,22 @@ impl Fetcher {
         if self.shared.policy.signers_of(&name).is_none() {
             return Ok((Verified::NotRequired, Vec::new()));
         }
-        let evidence = self.shared.registry.evidence(place, manifest).await?;
+        let (evidence, unread) = self.shared.registry.evidence(place, manifest).await?;
         let verify = move |shared: &Shared| {
             let Some(signers) = shared.policy.signers_of(&name) else {
                 return Ok((Verified::NotRequired, evidence));
             };
-            let refusals = match signature::verify(&evidence, signers, manifest) {
+            let mut refusals = match signature::verify(&evidence, signers, manifest) {
                 Ok(signer) => return Ok((Verified::SignedBy(signer), evidence)),
                 Err(refusals) => refusals,
             };
+            // The one that is missing may be valid: then the registry has to be asked again.
+            let (temporary, unreadable): (Vec<_>, Vec<_>) =
+                unread.into_iter().partition(|it| it.reason() == Reason::Unavailable);
+            if let Some(error) = temporary.into_iter().next() {
+                return Err(error);
+            }
+            refusals.extend(unreadable.iter().map(ToString::to_string));
             let found = match refusals.len() {
                 0 => "it has no signature".to_owned(),
                 n => format!("none of its {n} signatures is valid: {}", summary(&refusals)),

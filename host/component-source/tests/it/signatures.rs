@@ -128,6 +128,44 @@ async fn a_bundle_of_cosign_3_is_found_with_and_without_the_referrers_api() {
 }
 
 #[tokio::test]
+async fn attestations_and_what_cannot_be_read_do_not_hide_a_signature() {
+    let server = Server::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (Signer::new(), Signer::new());
+    let manifest = put(&server, "1", &component("one"));
+    let media_type = "application/vnd.dev.sigstore.bundle.v0.3+json";
+    let descriptor = |digest: Digest, annotations: &str| {
+        format!(
+            r#"{{"mediaType":"{MANIFEST}","digest":"{digest}","size":1,"artifactType":"{media_type}","annotations":{{{annotations}}}}}"#
+        )
+    };
+    // A bundle that is longer than any that is read.
+    let long = blob(&server, &vec![b' '; 300 << 10]);
+    let long = format!(
+        r#"{{"schemaVersion":2,"artifactType":"{media_type}","layers":[{{"mediaType":"{media_type}","digest":"{long}","size":307200}}]}}"#
+    );
+    let long = put_manifest(&server, "unused", long.as_bytes(), MANIFEST);
+    let missing = Digest::of(b"missing");
+    // More attestations than signatures are read. None of them is asked for: they do not exist.
+    let attestation =
+        descriptor(missing, r#""dev.sigstore.bundle.predicateType":"https://spdx.dev/Document""#);
+    let mut before: Vec<_> = std::iter::repeat_n(attestation, 40).collect();
+    before.extend([descriptor(missing, ""), descriptor(long, "")]);
+    let store = |index: String| {
+        let index = index.replacen("[", &format!("[{},", before.join(",")), 1);
+        let index_type = "application/vnd.oci.image.index.v1+json";
+        put_manifest(&server, &format!("sha256-{}", manifest.to_hex()), index.as_bytes(), index_type);
+    };
+    let fetcher = fetcher(dir.path(), &(loopback(&server) + &ours.required("release")));
+    store(theirs.sign_with_bundle(&server, manifest));
+    let refused = fetch(&fetcher, &oci(&server, ":1")).await.unwrap_err().to_string();
+    assert!(refused.contains("262144 bytes") || refused.contains("no key of the policy"), "{refused}");
+    store(ours.sign_with_bundle(&server, manifest));
+    let fetched = fetch(&fetcher, &oci(&server, ":1")).await.unwrap();
+    assert_eq!(fetched.verified, Verified::SignedBy("release".to_owned()));
+}
+
+#[tokio::test]
 async fn signatures_are_verified_again_without_the_registry() {
     let mut server = Server::start().await;
     let dir = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 
-use super::guard::{Action, Guard, ObjectAction};
+use super::guard::{self, Action, Guard, ObjectAction};
 use crate::control::{self, Control, LinesQuery, RedeliverRequest, Refusal};
 
 /// Where the plugins of a path are.
@@ -177,7 +177,8 @@ impl Route {
         let scope = match (self.place, namespace.clone(), name.clone()) {
             (Place::All, ..) => match self.guard.decide(headers, action("clusterplugins")).await {
                 Ok(()) => Scope::All,
-                Err(_) => Scope::Namespaced,
+                Err(guard::Refusal::Forbidden { .. }) => Scope::Namespaced,
+                Err(refusal) => return Err(refusal.into_response()),
             },
             (_, Some(namespace), Some(name)) => Scope::One(format!("{namespace}.{name}")),
             (_, Some(namespace), None) => Scope::Namespace(namespace),

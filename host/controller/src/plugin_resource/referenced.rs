@@ -72,7 +72,9 @@ impl AccountReader<'_> {
         name: &str,
         accept: &'static str,
     ) -> Result<T, ReadError> {
-        if name.is_empty() || name.contains(['/', '?', '#', '%']) {
+        // No object has a name of other characters, and a path must not become another one.
+        let is_possible = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b".-".contains(&it);
+        if name.is_empty() || !name.bytes().all(is_possible) {
             return Err(ReadError::NotFound);
         }
         let unavailable = ReadError::Unavailable;

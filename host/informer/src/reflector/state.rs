@@ -122,6 +122,19 @@ impl ActiveReflector<'_> {
         }
     }
 
+    /// Returns the next wait. The waits of an outage do not count for the failures that follow it: a server
+    /// that has just started ends watches at once (RL-75).
+    fn next_back_off(&mut self) -> Duration {
+        let is_out = self.config.outages.as_ref().is_some_and(Outages::is_out);
+        let was_out = std::mem::replace(&mut self.was_out, is_out);
+        if was_out && !is_out {
+            let wait = self.backoff_after_outage.step(&mut self.random);
+            self.backoff = self.backoff_after_outage.clone();
+            return wait;
+        }
+        self.backoff.step(&mut self.random)
+    }
+
     fn choose_initial_list(&self) -> State {
         self.status.list_begins();
         match self.config.initial_list {
@@ -176,7 +189,7 @@ impl ActiveReflector<'_> {
             Wait::None => None,
             Wait::BackOff => {
                 let asked_for = error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
-                Some(self.backoff.step(&mut self.random).max(asked_for))
+                Some(self.next_back_off().max(asked_for))
             }
             Wait::FirstBackOff => {
                 let super::Config { backoff, backoff_reset_after, .. } = self.config;

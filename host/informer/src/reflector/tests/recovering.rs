@@ -404,3 +404,30 @@ async fn a_server_that_answers_now_and_then_is_asked_ever_less_often_rl_75() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_waits_of_an_outage_do_not_count_for_the_failures_after_it_rl_75() {
+    let server = one_pod();
+    for _ in 0..9 {
+        server.fail_list(errors::connection_refused());
+    }
+    let outages = Outages::default();
+    let config = Config { outages: Some(outages.clone()), ..listed() };
+    play(server, config, async |scene| {
+        outages.answered(None);
+        scene.server.until_lists(7).await;
+        scene.settle().await;
+        // The server answers, and refuses twice more.
+        outages.answered(Some(StatusCode::OK));
+        scene.server.until_lists(8).await;
+        let mut waits = Vec::new();
+        for n in [9, 10] {
+            let failed_at = Instant::now();
+            scene.server.until_lists(n).await;
+            waits.push(failed_at.elapsed().as_secs_f64());
+        }
+        let ranges = [1.6..3.2, 3.2..6.4];
+        assert!(waits.iter().zip(&ranges).all(|(wait, range)| range.contains(wait)), "{waits:?}");
+    })
+    .await;
+}

@@ -49,6 +49,8 @@ impl Begun<'_> {
         let ended_at = Instant::now();
         create(node, stage.next())?;
         until_generated(node)?;
+        // The next time begins without objects.
+        node.kubectl(["delete", "configmapgenerators", "--all", "--namespace", NAMESPACE])?;
         Ok((gap, ended_at))
     }
 }

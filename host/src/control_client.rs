@@ -50,7 +50,7 @@ pub(crate) enum Place {
     /// An address of the admin pages.
     Admin(String),
     /// The host of a cluster.
-    Remote(Remote),
+    Remote(Box<Remote>),
 }
 
 /// What a host answers when it does not carry out an operation.

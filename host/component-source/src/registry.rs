@@ -151,8 +151,8 @@ impl Registry {
         Ok(bytes)
     }
 
-    /// Returns the signatures of a manifest, of both forms, and why the others could not be read. There may be
-    /// none.
+    /// Returns the signatures of a manifest, of both forms, and why the others could not be read. There may
+    /// be none.
     pub(crate) async fn evidence(
         &self,
         place: &Place,

@@ -136,8 +136,8 @@ impl Metrics {
     pub(crate) fn described(&self, plugin: &Arc<str>, computed: Duration) {
         let labels = PluginLabels { plugin: plugin.clone() };
         self.shared.plugins.described.get_or_create(&labels).inc_by(computed.as_secs_f64());
-        // The first panic is an increase only if there was a 0 before. Every version describes itself; its code
-        // may have been compiled by another one.
+        // The first panic is an increase only if there was a 0 before. Every version describes itself, and
+        // not every one is compiled.
         let _ = self.shared.plugins.panics.get_or_create(&labels);
     }
 

@@ -17,8 +17,8 @@ const TAKEOVER_LIMIT: Duration = Duration::from_secs(90);
 /// The pause between two tries.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a connection may be without a line. The host ends each after 300 s, so one that lasts longer has no
-/// host any more.
+/// How long a connection may be without a line. The host ends each after 300 s, so one that lasts longer has
+/// no host any more.
 const STREAM_LIMIT: Duration = Duration::from_secs(330);
 
 /// The longest line that is waited for. The host's lines are shorter.

@@ -59,11 +59,12 @@ pub(super) async fn connect(
         Some(header) => header,
         None => requested(server, &namespace).await?,
     };
-    ControlClient::open(HostPlace::Remote(Remote { address, names: place.names(), tls, authorization })).await
+    let remote = Remote { address, names: place.names(), tls, authorization };
+    ControlClient::open(HostPlace::Remote(Box::new(remote))).await
 }
 
-/// Refuses a kubeconfig that impersonates another user. The host is shown the token of the real one, and would
-/// decide about that user's rights.
+/// Refuses a kubeconfig that impersonates another user. The host is shown the token of the real one, and
+/// would decide about that user's rights.
 fn refuse_impersonation(auth: &AuthInfo) -> Result<(), Failure> {
     let AuthInfo { impersonate, impersonate_uid, impersonate_groups, impersonate_user_extra, other, .. } =
         auth;

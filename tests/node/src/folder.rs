@@ -155,6 +155,7 @@ mod tests {
         let begun_at = Instant::now();
         while leftovers(base.path()).unwrap().len() < 3 {
             assert!(begun_at.elapsed() < LIMIT, "the folder of the first stays locked");
+            #[expect(clippy::disallowed_methods, reason = "no runtime is here")]
             thread::sleep(Duration::from_millis(10));
         }
     }

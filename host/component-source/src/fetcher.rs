@@ -126,7 +126,7 @@ impl Fetcher {
                 (format!("file {}", source.path), self.blocking(read).await?)
             }
             Member::Oci(oci) => return Box::pin(self.oci(oci, referenced)).await,
-            Member::Https(https) => return Box::pin(self.https(https)).await,
+            Member::Https(https) => return Box::pin(self.https(https, referenced.tenant())).await,
         };
         let max_bytes = self.shared.policy.max_bytes;
         if bytes.len() as u64 > max_bytes {

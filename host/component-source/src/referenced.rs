@@ -13,6 +13,12 @@ pub trait ReadReferenced: Send + Sync {
     /// Returns the value of a key of a Secret.
     async fn secret_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError>;
 
+    /// Returns for whom the source is fetched, such as a namespace: the slow downloads of one tenant do not
+    /// hold up those of another. By default there is one tenant.
+    fn tenant(&self) -> &str {
+        ""
+    }
+
     /// Returns the value of `.dockerconfigjson` of a Secret of type `kubernetes.io/dockerconfigjson`.
     async fn pull_secret(&self, name: &str) -> Result<Vec<u8>, ReadError>;
 }

@@ -20,7 +20,6 @@ mod referenced;
 mod resolve;
 mod status_writer;
 mod statuses;
-mod turns;
 mod types;
 
 pub(crate) use self::controller::PluginResources;

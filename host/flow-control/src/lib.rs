@@ -6,6 +6,7 @@
 //!                                                    ├→ KeyedBackoff: a delay for each of many ids
 //!                                                    └→ retry::on_error: a few tries of one operation
 //! TokenBucket: a RateLimiter with a rate and a burst
+//! KeyedPermits: how much is done at once, in all and for each of many keys
 //! clock: sums and products of durations that saturate
 //! ```
 //!
@@ -35,6 +36,7 @@ mod backoff;
 pub mod clock;
 mod fakes;
 mod keyed_backoff;
+mod keyed_permits;
 mod rate_limiter;
 pub mod retry;
 mod token_bucket;
@@ -42,5 +44,6 @@ mod token_bucket;
 pub use backoff::{Backoff, ResettingBackoff};
 pub use fakes::{AlwaysAccept, NeverAccept};
 pub use keyed_backoff::KeyedBackoff;
+pub use keyed_permits::{KeyedPermit, KeyedPermits};
 pub use rate_limiter::{DeadlineTooSoon, RateLimiter};
 pub use token_bucket::TokenBucket;

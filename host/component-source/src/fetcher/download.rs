@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use oarlock_flow_control::KeyedPermits;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 
 use super::Fetcher;
 use crate::{
@@ -18,15 +18,16 @@ use crate::{
     records::{Record, RecordKey},
 };
 
-/// How many components are downloaded at once. It bounds the unfinished files on the disk.
-const MAX_DOWNLOADS: usize = 16;
+/// How many components are downloaded at once, and for one tenant. It bounds the unfinished files on the disk.
+const MAX_DOWNLOADS: usize = 64;
+const MAX_DOWNLOADS_OF_TENANT: usize = 2;
 /// How much is collected before it is written.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// The downloads in progress.
 #[derive(Debug)]
 pub(super) struct Downloads {
-    permits: Semaphore,
+    permits: KeyedPermits<String>,
     /// By source too: a slow source must not delay another one that has the same component.
     locks: Mutex<HashMap<(RecordKey, Digest), Weak<DownloadLock>>>,
 }
@@ -35,7 +36,7 @@ type DownloadLock = tokio::sync::Mutex<()>;
 
 impl Default for Downloads {
     fn default() -> Self {
-        Self { permits: Semaphore::new(MAX_DOWNLOADS), locks: Mutex::default() }
+        Self { permits: KeyedPermits::new(MAX_DOWNLOADS, MAX_DOWNLOADS_OF_TENANT), locks: Mutex::default() }
     }
 }
 
@@ -67,6 +68,7 @@ impl Fetcher {
     pub(super) async fn component(
         &self,
         key: &RecordKey,
+        tenant: &str,
         record: Record,
         size: Option<u64>,
         request: impl Future<Output = Result<Response, Error>>,
@@ -84,8 +86,7 @@ impl Fetcher {
         let component = match known.await? {
             Some(component) => component,
             None => {
-                let permit = self.shared.downloads.permits.acquire().await;
-                let _permit = permit.map_err(|error| Error::new(Reason::Unavailable, error.to_string()))?;
+                let _permit = self.shared.downloads.permits.acquire(&tenant.to_owned()).await;
                 let response = request.await?;
                 self.download(response, digest, size).await?
             }

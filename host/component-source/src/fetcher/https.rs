@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Fetcher {
-    pub(super) async fn https(&self, source: &HttpsSource) -> Result<Fetched, Error> {
+    pub(super) async fn https(&self, source: &HttpsSource, tenant: &str) -> Result<Fetched, Error> {
         let HttpsSource { url: text, sha256 } = source;
         let invalid = |message: String| Error::new(Reason::Invalid, message);
         let url = Url::parse(text)
@@ -42,7 +42,7 @@ impl Fetcher {
         if let Some(last) = self.last(&key, &name).await {
             return Ok(last.fetched);
         }
-        self.or_last(&key, &name, self.ask_server(url, &name, digest, &key)).await
+        self.or_last(&key, &name, self.ask_server(url, &name, digest, &key, tenant)).await
     }
 
     async fn ask_server(
@@ -51,6 +51,7 @@ impl Fetcher {
         name: &str,
         digest: Digest,
         key: &RecordKey,
+        tenant: &str,
     ) -> Result<Fetched, Error> {
         let host = host(&url);
         let request = async {
@@ -67,7 +68,7 @@ impl Fetcher {
         };
         let record =
             Record { source: name.to_owned(), component: digest, manifest: None, evidence: Vec::new() };
-        let component = self.component(key, record, None, request).await?;
+        let component = self.component(key, tenant, record, None, request).await?;
         Ok(Fetched { component, resolved: None, verified: Verified::NotRequired, stale: None })
     }
 }

@@ -44,7 +44,7 @@ impl Fetcher {
         {
             return Ok(last.fetched);
         }
-        let ask = Box::pin(self.ask_registries(&reference, &keyring, &key));
+        let ask = Box::pin(self.ask_registries(&reference, &keyring, &key, referenced.tenant()));
         self.or_last(&key, &name, ask).await
     }
 
@@ -54,11 +54,12 @@ impl Fetcher {
         reference: &Reference,
         keyring: &Keyring,
         key: &RecordKey,
+        tenant: &str,
     ) -> Result<Fetched, Error> {
         let places = self.shared.registry.places(reference, keyring)?;
         let mut result = Err(Error::new(Reason::Invalid, format!("{reference} has no registry")));
         for place in &places {
-            result = self.ask_registry(reference, place, key).await;
+            result = self.ask_registry(reference, place, key, tenant).await;
             match &result {
                 // Another place cannot help.
                 Err(error) if matches!(error.reason(), Reason::Cache | Reason::TooLarge) => break,
@@ -74,6 +75,7 @@ impl Fetcher {
         reference: &Reference,
         place: &Place,
         key: &RecordKey,
+        tenant: &str,
     ) -> Result<Fetched, Error> {
         let name = reference.name();
         if let (None, Some(last)) = (reference.digest(), self.last(key, &name).await) {
@@ -98,7 +100,7 @@ impl Fetcher {
         let record =
             Record { source: reference.to_string(), component: digest, manifest: Some(resolved), evidence };
         let request = registry.blob(place, digest);
-        let component = self.component(key, record, Some(layer.size), request).await?;
+        let component = self.component(key, tenant, record, Some(layer.size), request).await?;
         Ok(Fetched { component, resolved: Some(resolved), verified, stale: None })
     }
 

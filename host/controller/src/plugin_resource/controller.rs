@@ -9,6 +9,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use oarlock_component_source::Fetcher;
 use oarlock_event_recorder::{Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig};
+use oarlock_flow_control::KeyedPermits;
 use oarlock_informer::object::ObjectKey;
 use oarlock_informer::toolkit::{cache::HandlerFunctions, workqueue::WorkQueue};
 use oarlock_informer::{GroupVersionResource, ListenerConfig, Object, object::Content};
@@ -24,7 +25,6 @@ use super::record::{FetchedAt, Record, Writes, delay_after};
 use super::resolve::{Problem, Resolved, Resolver, Subject};
 use super::status_writer::StatusWriter;
 use super::statuses;
-use super::turns::Turns;
 use super::types::{self, PluginSpec};
 use crate::config::settings::{MAX_CONCURRENCY, MAX_WEIGHT};
 use crate::informers::Purpose;
@@ -52,6 +52,11 @@ pub struct Maxima {
     pub weight: u32,
 }
 
+/// How many specs are resolved at once: in all, and of one namespace or of the ClusterPlugins. Most of the time
+/// is spent waiting for registries.
+const TURNS: usize = 256;
+const TURNS_PER_NAMESPACE: usize = 4;
+
 /// How often what a spec refers to in the API server, and the opt-in of its namespace, is read again.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
@@ -64,7 +69,9 @@ pub(crate) struct PluginResources {
     config: Arc<Config>,
     pub(super) definitions: Definitions,
     queue: WorkQueue<PluginKey>,
-    turns: Turns,
+    /// By namespace: none for ClusterPlugins. So the slow registry of one tenant does not delay the plugins of
+    /// the others.
+    turns: KeyedPermits<Option<Arc<str>>>,
     authorization: Authorization,
     pub(super) records: Mutex<BTreeMap<PluginKey, Record>>,
 }
@@ -106,7 +113,7 @@ impl PluginResources {
             config,
             definitions,
             queue: WorkQueue::default(),
-            turns: Turns::new(),
+            turns: KeyedPermits::new(TURNS, TURNS_PER_NAMESPACE),
             authorization: Authorization::default(),
             records: Mutex::default(),
         }
@@ -185,7 +192,7 @@ impl PluginResources {
     }
 
     async fn work_on(&self, key: PluginKey) {
-        let turn = self.turns.take(key.namespace.as_ref()).await;
+        let turn = self.turns.acquire(&key.namespace).await;
         // In a box, so that a key that waits for its turn is small.
         let again = self.reconcile(&key).boxed().await;
         drop(turn);

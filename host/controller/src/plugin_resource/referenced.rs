@@ -117,6 +117,10 @@ impl ReadReferenced for AccountReader<'_> {
         value.ok_or(ReadError::KeyNotFound)
     }
 
+    fn tenant(&self) -> &str {
+        &self.account.namespace
+    }
+
     async fn pull_secret(&self, name: &str) -> Result<Vec<u8>, ReadError> {
         self.secret_key(name, ".dockerconfigjson").await
     }

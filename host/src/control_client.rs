@@ -18,11 +18,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::find::{Finding, connect};
 pub(crate) use self::names::Names;
-pub(crate) use self::remote::{Address, Leader, Remote, Tunnel, trust};
+pub(crate) use self::remote::{Address, Credentials, Leader, Remote, Tunnel, trust};
 use crate::failure::{Ended, Failure};
 
 /// How long a host may take to answer. It answers a command when the plugin's call in progress ends.
@@ -30,6 +31,12 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(75);
 
 /// How long connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long the next host of a cluster is waited for, after one has ended.
+pub(crate) const TAKEOVER_LIMIT: Duration = Duration::from_secs(90);
+
+/// The pause between two tries.
+pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection to a host.
 pub(crate) struct ControlClient {
@@ -106,9 +113,9 @@ impl ControlClient {
         &self.names
     }
 
-    /// Returns the status of the last answer, if it was a refusal.
-    pub(crate) fn refused(&self) -> Option<StatusCode> {
-        self.refused
+    /// Returns whether the last answer was a refusal that another try or another host would repeat.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.is_some_and(|it| matches!(it.as_u16(), 400..=404))
     }
 
     /// Connects again, perhaps to another host.
@@ -121,6 +128,24 @@ impl ControlClient {
     pub(crate) async fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Failure> {
         let answer = self.bytes(Method::GET, path, Bytes::new()).await?;
         self.parse(&answer)
+    }
+
+    /// Reads a page again, for `--watch`. While no host of a cluster leads, the next one is waited for.
+    pub(crate) async fn get_again<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Failure> {
+        let began_at = Instant::now();
+        loop {
+            let failure = match self.get(path).await {
+                Ok(page) => return Ok(page),
+                Err(failure) => failure,
+            };
+            let may_return = matches!(self.place, Place::Remote(_)) && !self.is_refused();
+            if !may_return || began_at.elapsed() >= TAKEOVER_LIMIT {
+                return Err(failure);
+            }
+            sleep(RETRY_PAUSE).await;
+            // The next request fails with the same error.
+            let _ = self.reconnect().await;
+        }
     }
 
     /// Carries out an operation.
@@ -149,6 +174,31 @@ impl ControlClient {
     }
 
     async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
+        self.refused = None;
+        let mut answer = self.send_once(&method, path, body.clone()).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED
+            && let Place::Remote(remote) = &mut self.place
+            && remote.credentials.renew().await?
+        {
+            // The connection is free only when the answer before is dropped.
+            drop(answer);
+            answer = self.send_once(&method, path, body).await?;
+        }
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        self.refused = Some(status);
+        let body = answer.into_body().collect().await.map_err(|error| self.ended(error))?.to_bytes();
+        Err(self.refusal(status, &body))
+    }
+
+    async fn send_once(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -157,25 +207,17 @@ impl ControlClient {
             .body(Full::new(body))
             .map_err(Failure::running)?;
         if let Place::Remote(remote) = &self.place {
-            request.headers_mut().insert(header::AUTHORIZATION, remote.authorization.clone());
+            request.headers_mut().insert(header::AUTHORIZATION, remote.credentials.header());
         }
-        self.refused = None;
         if self.sender.ready().await.is_err() {
             // The host closes connections that are idle.
-            *self = Self::open(self.place.clone()).await?;
+            self.reconnect().await?;
         }
-        let answer = match tokio::time::timeout(ANSWER_LIMIT, self.sender.send_request(request)).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return Err(self.ended(error)),
-            Err(_) => return Err(no_answer(&self.place, ANSWER_LIMIT)),
-        };
-        let status = answer.status();
-        if status.is_success() {
-            return Ok(answer);
+        match tokio::time::timeout(ANSWER_LIMIT, self.sender.send_request(request)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.ended(error)),
+            Err(_) => Err(no_answer(&self.place, ANSWER_LIMIT)),
         }
-        self.refused = Some(status);
-        let body = answer.into_body().collect().await.map_err(|error| self.ended(error))?.to_bytes();
-        Err(self.refusal(status, &body))
     }
 
     fn refusal(&self, status: StatusCode, body: &[u8]) -> Failure {

@@ -6,11 +6,16 @@ use unicode_width::UnicodeWidthStr;
 /// The space between columns.
 const GAP: usize = 3;
 
+/// The headers of columns that say how long ago something was.
+const AGES: [&str; 3] = ["AGE", "LAST SEEN", "SINCE"];
+
 /// A table. Cells may have any text: characters that control a terminal are escaped.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     headers: Vec<&'static str>,
     rows: Vec<Vec<String>>,
+    /// What each row stands for beside its cells, such as a moment that a cell shows as an age.
+    marks: Vec<String>,
 }
 
 /// The widths of columns, which only grow: for a table that is printed row by row.
@@ -21,14 +26,20 @@ pub(crate) struct Widths(Vec<usize>);
 
 impl Table {
     pub(crate) fn new(headers: &[&'static str]) -> Self {
-        Self { headers: headers.to_vec(), rows: Vec::new() }
+        Self { headers: headers.to_vec(), rows: Vec::new(), marks: Vec::new() }
     }
 
     /// Adds a row with a cell for each header. An empty cell is shown as `<none>`, as in kubectl.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.marked_row(cells, String::new());
+    }
+
+    /// Adds a row that is another one when its mark is another one.
+    pub(crate) fn marked_row(&mut self, cells: impl IntoIterator<Item = String>, mark: String) {
         let shown =
             |cell: String| if cell.is_empty() { "<none>".to_owned() } else { OneLine(cell).to_string() };
         self.rows.push(cells.into_iter().map(shown).collect());
+        self.marks.push(mark);
     }
 
     /// Puts a column for the namespace in front: the first cells are NAMESPACE/NAME.
@@ -44,6 +55,16 @@ impl Table {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Returns the cells of each row and its mark, without the cells that say how long ago something was.
+    pub(crate) fn rows_without_ages(&self) -> Vec<Vec<String>> {
+        let is_lasting: Vec<bool> = self.headers.iter().map(|header| !AGES.contains(header)).collect();
+        let rows = self.rows.iter().zip(&self.marks).map(|(row, mark)| {
+            let cells = row.iter().zip(&is_lasting).filter(|(_, is_lasting)| **is_lasting);
+            cells.map(|(cell, _)| cell).chain([mark]).cloned().collect()
+        });
+        rows.collect()
     }
 
     /// Returns the lines, without a newline at their ends.

@@ -12,6 +12,8 @@ use crate::age::Age;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct PluginsView {
+    /// When the host began.
+    pub(crate) started: Option<Timestamp>,
     /// The host's clock, in microseconds.
     pub(crate) sampled_us: u64,
     pub(crate) plugins: Vec<PluginView>,

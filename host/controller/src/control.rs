@@ -76,6 +76,8 @@ struct HostView {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct PluginsView {
+    /// When the host began. What the host counts, it counts since then.
+    started: Timestamp,
     /// When the page was made, in microseconds of a clock that only runs forward: for rates.
     sampled_us: u64,
     plugins: Vec<PluginView>,
@@ -136,6 +138,7 @@ impl Control {
 
     fn plugins(&self) -> PluginsView {
         PluginsView {
+            started: self.host.started,
             sampled_us: u64::try_from(self.host.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             plugins: self.statuses.snapshot().into_iter().map(|status| self.view(status)).collect(),
             refused_files: self.statuses.refused_files(),

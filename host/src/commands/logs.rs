@@ -8,14 +8,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::plugin_name;
 use super::printed::print_bytes;
 use crate::args::{LinesChoice, LogFormat, LogsArgs};
-use crate::control_client::{ControlClient, Finding, connect};
+use crate::control_client::{ControlClient, Finding, RETRY_PAUSE, TAKEOVER_LIMIT, connect};
 use crate::failure::{Ended, Failure};
-
-/// How long the lines of a plugin in a cluster are looked for again, after the host has ended.
-const TAKEOVER_LIMIT: Duration = Duration::from_secs(90);
-
-/// The pause between two tries.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a connection may be without a line. The host ends each after 300 s, so one that lasts longer has
 /// no host any more.
@@ -63,9 +57,8 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
         let answer = match client.stream(&asked).await {
             Ok(answer) => answer,
             Err(failure) => {
-                let is_final = client.refused().is_some_and(|it| matches!(it.as_u16(), 400..=404));
                 match lost {
-                    Some(since) if !is_final && since.elapsed() < TAKEOVER_LIMIT => {
+                    Some(since) if !client.is_refused() && since.elapsed() < TAKEOVER_LIMIT => {
                         sleep(RETRY_PAUSE).await;
                         // The next request fails with the same error.
                         let _ = client.reconnect().await;
@@ -76,7 +69,10 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
                 }
             }
         };
-        let now = answer.headers().get("oarlock-log").and_then(|it| it.to_str().ok()).map(str::to_owned);
+        let header = |name| answer.headers().get(name).and_then(|it| it.to_str().ok());
+        let now = header("oarlock-log").map(str::to_owned);
+        // A connection that ends before its first line is continued too.
+        numbered.next = header("oarlock-first-line").and_then(|it| it.parse().ok()).or(numbered.next);
         if log.is_some() && log != now {
             eprintln!("note: another host leads, or the plugin was loaded again: its lines follow");
         }

@@ -25,8 +25,12 @@ pub(crate) async fn list(args: ParkedArgs, finding: Finding<'_>) -> Ended {
 pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, list: ListOutput) -> Ended {
     let path = client.names().parked(plugin);
     let mut printer = ListPrinter::new(list);
+    let mut is_first = true;
     loop {
-        let page: Value = client.get(&path).await?;
+        let page: Value = match std::mem::take(&mut is_first) {
+            true => client.get(&path).await?,
+            false => client.get_again(&path).await?,
+        };
         let mut view = ParkedView::deserialize(&page).map_err(Failure::running)?;
         for it in &mut view.parked {
             it.plugin = client.names().shown(&it.plugin);

@@ -24,7 +24,8 @@ pub(crate) struct Shown {
 pub(crate) struct ListPrinter {
     output: ListOutput,
     widths: Widths,
-    before: Vec<String>,
+    /// What each line of the answer before showed, without its ages.
+    before: Vec<Vec<String>>,
     is_first: bool,
 }
 
@@ -68,9 +69,15 @@ impl ListPrinter {
         self.output.output == Some(ListFormat::Wide)
     }
 
-    /// Prints an answer: all of it the first time, then the rows that changed.
+    /// Prints an answer: all of it the first time, then the rows in which more than an age changed.
     pub(crate) fn print(&mut self, shown: &Shown, nothing: &str) -> Ended {
+        let changed = self.changed(shown, nothing)?;
+        print(&text_of(changed))
+    }
+
+    fn changed(&mut self, shown: &Shown, nothing: &str) -> Result<Vec<String>, Failure> {
         let is_first = std::mem::take(&mut self.is_first);
+        let mut headers = 0;
         let lines = match self.output.output {
             Some(ListFormat::Json) => vec![pretty(&shown.json)?.trim_end().to_owned()],
             Some(ListFormat::Yaml) => vec![yaml(&shown.json)?.trim_end().to_owned()],
@@ -82,13 +89,19 @@ impl ListPrinter {
                 let with_headers = is_first && !self.output.no_headers && !shown.table.is_empty();
                 // A table that begins empty gets its headers with the first row.
                 self.is_first = is_first && shown.table.is_empty();
+                headers = usize::from(with_headers);
                 shown.table.lines_in(&mut self.widths, with_headers)
             }
         };
-        let changed = lines.iter().filter(|line| !self.before.contains(line)).cloned().collect();
-        let printed = print(&text_of(changed));
-        self.before = lines;
-        printed
+        let now = match self.output.output {
+            Some(ListFormat::Json | ListFormat::Yaml | ListFormat::Name) => {
+                lines.iter().map(|line| vec![line.clone()]).collect()
+            }
+            Some(ListFormat::Wide) | None => shown.table.rows_without_ages(),
+        };
+        let before = std::mem::replace(&mut self.before, now);
+        let is_new = |at: usize| at < headers || !before.contains(&self.before[at - headers]);
+        Ok(lines.into_iter().enumerate().filter(|(at, _)| is_new(*at)).map(|(_, line)| line).collect())
     }
 }
 
@@ -100,5 +113,21 @@ mod tests {
     fn no_name_controls_the_terminal() {
         let shown = names(&["mirror sources a\u{1b}[2J\nb".to_owned(), "plugin/a".to_owned()]);
         assert_eq!(shown, [r"mirror sources a\u{1b}[2J\nb", "plugin/a"]);
+    }
+
+    #[test]
+    fn a_watched_list_prints_a_row_again_only_if_more_than_its_age_changed() {
+        let output = ListOutput { output: None, no_headers: false, watch: true };
+        let mut printer = ListPrinter::new(output);
+        let mut changed = |rows: &[[&str; 3]]| {
+            let mut table = Table::new(&["NAME", "PHASE", "AGE"]);
+            rows.iter().for_each(|row| table.row(row.map(str::to_owned)));
+            printer.changed(&Shown { json: Value::Null, table, names: Vec::new() }, "nothing").unwrap()
+        };
+        assert_eq!(changed(&[]), [""; 0]);
+        assert_eq!(changed(&[["a", "serving", "1s"]]), ["NAME   PHASE     AGE", "a      serving   1s"]);
+        assert_eq!(changed(&[["a", "serving", "2s"]]), [""; 0]);
+        assert_eq!(changed(&[["a", "serving", "3s"], ["b", "loading", "0s"]]), ["b      loading   0s"]);
+        assert_eq!(changed(&[["a", "failed", "4s"], ["b", "loading", "1s"]]), ["a      failed    4s"]);
     }
 }

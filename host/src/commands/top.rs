@@ -64,11 +64,16 @@ pub(crate) struct Shown {
 pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, shown: Shown) -> Ended {
     let Shown { sort_by, once, output, no_headers } = shown;
     let is_live = io::stdout().is_terminal() && !once && matches!(output, None | Some(ListFormat::Wide));
-    let mut before = sample(&mut client, plugin).await?;
+    let mut before = sample(&mut client, plugin, Try::First).await?;
     let mut is_first = true;
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let now = sample(&mut client, plugin).await?;
+        let now = sample(&mut client, plugin, if is_live { Try::Again } else { Try::First }).await?;
+        if now.started != before.started {
+            // Another host counts from its own start: its rates need a second sample of it.
+            before = now;
+            continue;
+        }
         let mut rows = rows(&before, &now);
         rows.sort_by(|a, b| compare(b, a, sort_by).then_with(|| a.name.cmp(&b.name)));
         before = now;
@@ -103,9 +108,23 @@ pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, shown:
     }
 }
 
-async fn sample(client: &mut ControlClient, plugin: Option<&str>) -> Result<PluginsView, Failure> {
+/// Whether a host that does not answer is an error, or the next one is waited for.
+#[derive(Clone, Copy)]
+enum Try {
+    First,
+    Again,
+}
+
+async fn sample(
+    client: &mut ControlClient,
+    plugin: Option<&str>,
+    which: Try,
+) -> Result<PluginsView, Failure> {
     let path = client.names().usage(plugin);
-    let page: Value = client.get(&path).await?;
+    let page: Value = match which {
+        Try::First => client.get(&path).await?,
+        Try::Again => client.get_again(&path).await?,
+    };
     let mut view = PluginsView::deserialize(page).map_err(Failure::running)?;
     for it in &mut view.plugins {
         it.name = client.names().shown(&it.name);

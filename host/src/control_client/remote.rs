@@ -8,8 +8,10 @@
 //! the certificate is verified, unless he says otherwise.
 
 use std::process::Stdio;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use futures::future::LocalBoxFuture;
 use http::HeaderValue;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
@@ -42,8 +44,14 @@ pub(crate) struct Remote {
     pub(crate) address: Address,
     pub(crate) names: Names,
     pub(crate) tls: Arc<ClientConfig>,
-    /// The header with the token. It is marked as sensitive, so that no debug output shows it.
-    pub(crate) authorization: HeaderValue,
+    pub(crate) credentials: Credentials,
+}
+
+/// The token that the host is shown, and where another one comes from when this one has expired.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    source: Rc<dyn Fn() -> LocalBoxFuture<'static, Result<HeaderValue, Failure>>>,
+    header: HeaderValue,
 }
 
 /// Where the host is.
@@ -110,6 +118,35 @@ impl Remote {
             }
             Address::Leader(_) => failure.hint("the host may end at this moment: try again"),
         })
+    }
+}
+
+// === impl Credentials ===
+
+impl Credentials {
+    /// Gets a first header from the source. Headers are marked as sensitive, so that no debug output shows
+    /// them.
+    pub(crate) async fn new<F>(source: impl Fn() -> F + 'static) -> Result<Self, Failure>
+    where
+        F: Future<Output = Result<HeaderValue, Failure>> + 'static,
+    {
+        let mut header = source().await?;
+        header.set_sensitive(true);
+        Ok(Self { source: Rc::new(move || Box::pin(source())), header })
+    }
+
+    /// Returns the `Authorization` header.
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.header.clone()
+    }
+
+    /// Gets another header. Returns false if the source has no other one.
+    pub(crate) async fn renew(&mut self) -> Result<bool, Failure> {
+        let mut header = (self.source)().await?;
+        header.set_sensitive(true);
+        let is_another = header != self.header;
+        self.header = header;
+        Ok(is_another)
     }
 }
 
@@ -298,13 +335,13 @@ mod tests {
         assert!(trust(None, true).is_ok());
     }
 
-    #[test]
-    fn debug_output_never_shows_the_token() {
-        let mut authorization = HeaderValue::from_static("Bearer canary");
-        authorization.set_sensitive(true);
+    #[tokio::test]
+    async fn debug_output_never_shows_the_token() {
+        let credentials = Credentials::new(async || Ok(HeaderValue::from_static("Bearer canary")));
+        let credentials = credentials.await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let address = Address::Given { authority: "localhost:1".to_owned(), name };
-        let remote = Remote { address, names: Names::All, tls: trust(None, true).unwrap(), authorization };
-        assert!(!format!("{remote:?} {:?}", remote.authorization).contains("canary"));
+        let remote = Remote { address, names: Names::All, tls: trust(None, true).unwrap(), credentials };
+        assert!(!format!("{remote:?} {:?}", remote.credentials.header()).contains("canary"));
     }
 }

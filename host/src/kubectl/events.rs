@@ -75,7 +75,8 @@ fn table(events: &[Event], with_namespaces: bool, is_wide: bool) -> Table {
         let kind = object.kind.as_deref().unwrap_or_default().to_ascii_lowercase();
         let name = format!("{kind}/{}", object.name.as_deref().unwrap_or_default());
         let namespace = object.namespace.as_deref().unwrap_or_default();
-        let age = last(event).map(|it| jiff::Timestamp::now().duration_since(it));
+        let last = last(event);
+        let age = last.map(|it| jiff::Timestamp::now().duration_since(it));
         let age = age.map(|it| Age(it.try_into().unwrap_or_default()).to_string());
         let mut row = vec![
             if with_namespaces { format!("{namespace}/{name}") } else { name },
@@ -88,7 +89,7 @@ fn table(events: &[Event], with_namespaces: bool, is_wide: bool) -> Table {
             let count = event.series.as_ref().and_then(|it| it.count).or(event.count).unwrap_or(1);
             row.insert(4, count.to_string());
         }
-        table.row(row);
+        table.marked_row(row, last.map(|it| it.to_string()).unwrap_or_default());
     }
     if with_namespaces { table.with_namespaces() } else { table }
 }

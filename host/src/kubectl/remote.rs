@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::PostParams;
 use kube::client::{Body, ConfigExt};
 use kube::config::AuthInfo;
-use kube::{Api, Config};
+use kube::{Api, Client, Config};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::{ApiServer, Place, failure};
 use crate::args::{NamespaceName, RemoteChoice};
-use crate::control_client::{Address, ControlClient, Leader, Place as HostPlace, Remote, trust};
+use crate::control_client::{Address, ControlClient, Credentials, Leader, Place as HostPlace, Remote, trust};
 use crate::failure::Failure;
 
 /// The account for users whose kubeconfig has no token.
@@ -55,11 +55,18 @@ pub(super) async fn connect(
         }
     };
     refuse_impersonation(&server.config.auth_info)?;
-    let authorization = match bearer(&server.config).await? {
-        Some(header) => header,
-        None => requested(server, &namespace).await?,
+    let (client, config) = (server.client.clone(), server.config.clone());
+    let header = move || {
+        let (client, config, namespace) = (client.clone(), config.clone(), namespace.clone());
+        async move {
+            match bearer(&config).await? {
+                Some(header) => Ok(header),
+                None => requested(&client, &namespace).await,
+            }
+        }
     };
-    let remote = Remote { address, names: place.names(), tls, authorization };
+    let credentials = Credentials::new(header).await?;
+    let remote = Remote { address, names: place.names(), tls, credentials };
     ControlClient::open(HostPlace::Remote(Box::new(remote))).await
 }
 
@@ -117,15 +124,12 @@ async fn bearer(config: &Config) -> Result<Option<HeaderValue>, Failure> {
             .hint("run its login command by hand")
     })?;
     let bearer = header.into_body().filter(|it| it.as_bytes().starts_with(b"Bearer "));
-    Ok(bearer.map(|mut header| {
-        header.set_sensitive(true);
-        header
-    }))
+    Ok(bearer)
 }
 
 /// Requests a token of the account for operators. Who may, RBAC decides.
-async fn requested(server: &ApiServer, namespace: &str) -> Result<HeaderValue, Failure> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(server.client.clone(), namespace);
+async fn requested(client: &Client, namespace: &str) -> Result<HeaderValue, Failure> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let request = TokenRequest {
         spec: Some(TokenRequestSpec {
             expiration_seconds: Some(TOKEN_LIFETIME),
@@ -149,10 +153,8 @@ async fn requested(server: &ApiServer, namespace: &str) -> Result<HeaderValue, F
         }
         Err(error) => return Err(failure(error)),
     };
-    let mut header = HeaderValue::from_str(&format!("Bearer {token}"))
-        .map_err(|_| Failure::running(anyhow::anyhow!("the API server grants a token that is no text")))?;
-    header.set_sensitive(true);
-    Ok(header)
+    HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| Failure::running(anyhow::anyhow!("the API server grants a token that is no text")))
 }
 
 #[cfg(test)]
@@ -187,6 +189,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_expired_token_is_renewed_from_the_file_of_the_kubeconfig() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "first").unwrap();
+        let mut config = Config::new(Uri::from_static("https://localhost"));
+        config.auth_info = serde_json::from_value(serde_json::json!({"tokenFile": file})).unwrap();
+        let header = move || {
+            let config = config.clone();
+            async move { Ok(bearer(&config).await?.unwrap()) }
+        };
+        let mut credentials = Credentials::new(header).await.unwrap();
+        assert_eq!(credentials.header(), "Bearer first");
+        assert!(credentials.header().is_sensitive());
+        assert!(!credentials.renew().await.unwrap());
+        std::fs::write(&file, "second").unwrap();
+        assert!(credentials.renew().await.unwrap());
+        assert_eq!(credentials.header(), "Bearer second");
+        assert!(credentials.header().is_sensitive());
+    }
+
+    #[tokio::test]
     async fn the_token_of_a_kubeconfig_is_used_and_a_certificate_or_password_is_none() {
         let with = async |auth: serde_json::Value| {
             let mut config = Config::new(Uri::from_static("https://localhost"));
@@ -195,7 +218,6 @@ mod tests {
         };
         let token = with(serde_json::json!({"token": "canary"})).await.unwrap().unwrap();
         assert_eq!(token, "Bearer canary");
-        assert!(token.is_sensitive());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         std::fs::write(&file, "of-file").unwrap();

@@ -76,6 +76,10 @@ struct LineForm {
 /// The header with the name of a log: the numbers of lines count within it.
 const LOG_HEADER: &str = "oarlock-log";
 
+/// The header with the number of the line with which the answer begins, whether there is such a line yet or
+/// not.
+const FIRST_HEADER: &str = "oarlock-first-line";
+
 /// Returns the operations that read, for the admin address.
 pub(crate) fn reading(control: Control) -> Router {
     let other = any(|| async { Refusal::only_on_the_socket() });
@@ -172,7 +176,7 @@ pub(crate) async fn lines(
     let reader = from.and_then(|from| kept.reader_from(&from)).unwrap_or_else(|| kept.reader(tail));
     let since = since.map(|seconds| Timestamp::now().before(Duration::from_secs(seconds)));
     let form = LineForm { json, numbered, since };
-    let log = kept.id().to_string();
+    let (log, first) = (kept.id().to_string(), reader.next().to_string());
     let token = control.token.clone();
     let read = move |reader: Option<LineReader>| {
         let token = token.clone();
@@ -199,7 +203,8 @@ pub(crate) async fn lines(
     };
     let content_type = if json { "application/x-ndjson" } else { "text/plain; charset=utf-8" };
     let body = Body::from_stream(stream::unfold(Some(reader), read));
-    Ok(([(header::CONTENT_TYPE.as_str(), content_type), (LOG_HEADER, &log)], body).into_response())
+    let headers = [(header::CONTENT_TYPE.as_str(), content_type), (LOG_HEADER, &log), (FIRST_HEADER, &first)];
+    Ok((headers, body).into_response())
 }
 
 fn text_of(reader: &mut LineReader, form: LineForm) -> Vec<u8> {

@@ -132,6 +132,11 @@ impl KeptLines {
 // === impl LineReader ===
 
 impl LineReader {
+    /// Returns the number of the line that is read next.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Returns the lines that there are. Does not wait.
     pub(crate) fn read(&mut self) -> ReadLines {
         let lines = self.kept.lines.lock();

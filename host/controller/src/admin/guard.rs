@@ -7,6 +7,7 @@
 
 mod reviewer;
 
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +41,11 @@ const QUESTIONS_PER_SECOND: f64 = 20.0;
 const QUESTIONS_AT_ONCE: u32 = 40;
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How many of these questions the requests of one address may ask: a client with wrong tokens leaves room for
+/// the others.
+const QUESTIONS_PER_SECOND_OF_ADDRESS: f64 = 5.0;
+const QUESTIONS_AT_ONCE_OF_ADDRESS: u32 = 20;
+
 /// Decides about requests. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Guard {
@@ -49,6 +55,8 @@ pub(super) struct Guard {
 struct GuardShared {
     reviewer: Box<dyn Reviewer>,
     rate: TokenBucket,
+    /// Those of the addresses that have asked last.
+    rates: Mutex<LruCache<IpAddr, Arc<TokenBucket>>>,
     /// A random text, so that the digests say nothing about tokens.
     salt: [u8; 32],
     users: Mutex<Answers<TokenDigest, Option<User>>>,
@@ -56,6 +64,17 @@ struct GuardShared {
 }
 
 type TokenDigest = [u8; 32];
+
+/// The address that a connection comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// Who sends a request.
+#[derive(Clone, Copy)]
+pub(super) struct Sender<'r> {
+    token: Option<&'r str>,
+    address: Option<IpAddr>,
+}
 
 /// Whether a user may do something.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -83,7 +102,7 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
     if OPEN.contains(&&*path) {
         return next.run(request).await;
     }
-    match guard.decide(request.headers(), Action::Path { verb, path }).await {
+    match guard.decide(Sender::of(&request), Action::Path { verb, path }).await {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     }
@@ -96,6 +115,7 @@ impl Guard {
         let shared = GuardShared {
             reviewer: Box::new(reviewer),
             rate: TokenBucket::per_second(QUESTIONS_PER_SECOND, QUESTIONS_AT_ONCE),
+            rates: Mutex::new(LruCache::new(MOST_ANSWERS)),
             salt: rand::random(),
             users: Mutex::new(Answers::new()),
             rights: Mutex::new(Answers::new()),
@@ -104,23 +124,23 @@ impl Guard {
     }
 
     /// Refuses a request whose user may not do this.
-    pub(super) async fn decide(&self, headers: &HeaderMap, action: Action) -> Result<(), Refusal> {
-        let token = bearer_token(headers).ok_or(Refusal::NoToken)?;
-        let user = self.user(token).await?.ok_or(Refusal::WrongToken)?;
+    pub(super) async fn decide(&self, sender: Sender<'_>, action: Action) -> Result<(), Refusal> {
+        let user = self.user(sender).await?.ok_or(Refusal::WrongToken)?;
         let question = Question { user, action };
-        if self.is_allowed(&question).await? {
+        if self.is_allowed(sender, &question).await? {
             return Ok(());
         }
         let Question { user, action } = question;
         Err(Refusal::Forbidden { user: user.name, action })
     }
 
-    async fn user(&self, token: &str) -> Result<Option<User>, Refusal> {
+    async fn user(&self, sender: Sender<'_>) -> Result<Option<User>, Refusal> {
+        let token = sender.token.ok_or(Refusal::NoToken)?;
         let digest = Sha256::new().chain_update(self.shared.salt).chain_update(token).finalize().into();
         if let Some(user) = self.shared.users.lock().get(&digest) {
             return Ok(user);
         }
-        self.wait_for_rate().await?;
+        self.wait_for_rate(sender).await?;
         let asked = Instant::now();
         let user = self.shared.reviewer.user(token).await.map_err(Refusal::Unanswered)?;
         let valid_for = if user.is_some() { ALLOWED_FOR } else { DENIED_FOR };
@@ -128,11 +148,11 @@ impl Guard {
         Ok(user)
     }
 
-    async fn is_allowed(&self, question: &Question) -> Result<bool, Refusal> {
+    async fn is_allowed(&self, sender: Sender<'_>, question: &Question) -> Result<bool, Refusal> {
         if let Some(is_allowed) = self.shared.rights.lock().get(question) {
             return Ok(is_allowed);
         }
-        self.wait_for_rate().await?;
+        self.wait_for_rate(sender).await?;
         let Question { user, action } = question;
         let asked = Instant::now();
         let is_allowed = self.shared.reviewer.is_allowed(user, action).await.map_err(Refusal::Unanswered)?;
@@ -141,10 +161,29 @@ impl Guard {
         Ok(is_allowed)
     }
 
-    async fn wait_for_rate(&self) -> Result<(), Refusal> {
+    async fn wait_for_rate(&self, sender: Sender<'_>) -> Result<(), Refusal> {
+        if let Some(address) = sender.address {
+            let fresh = || {
+                let bucket =
+                    TokenBucket::per_second(QUESTIONS_PER_SECOND_OF_ADDRESS, QUESTIONS_AT_ONCE_OF_ADDRESS);
+                Arc::new(bucket)
+            };
+            let of_address = self.shared.rates.lock().get_or_insert(address, fresh).clone();
+            let wait = of_address.reserve(PATIENCE).map_err(|_| Refusal::TooMany)?;
+            tokio::time::sleep(wait).await;
+        }
         let wait = self.shared.rate.reserve(PATIENCE).map_err(|_| Refusal::TooMany)?;
         tokio::time::sleep(wait).await;
         Ok(())
+    }
+}
+
+// === impl Sender ===
+
+impl<'r> Sender<'r> {
+    pub(super) fn of(request: &'r Request) -> Self {
+        let address = request.extensions().get::<Peer>().map(|Peer(address)| *address);
+        Self { token: bearer_token(request.headers()), address }
     }
 }
 

@@ -20,7 +20,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 
-use super::guard::{self, Action, Guard, ObjectAction};
+use super::guard::{self, Action, Guard, ObjectAction, Sender};
 use crate::control::{self, Control, LinesQuery, RedeliverRequest, Refusal};
 
 /// Where the plugins of a path are.
@@ -89,7 +89,7 @@ async fn check(
 ) -> Response {
     let param = |key: &str| params.iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_owned());
     let (namespace, name) = (param("namespace"), param("name"));
-    let scope = match route.scope(request.headers(), namespace, name).await {
+    let scope = match route.scope(Sender::of(&request), namespace, name).await {
         Ok(scope) => scope,
         Err(refusal) => return refusal,
     };
@@ -157,7 +157,7 @@ impl Route {
     /// Returns the plugins that the request is about, or the refusal.
     async fn scope(
         &self,
-        headers: &axum::http::HeaderMap,
+        sender: Sender<'_>,
         namespace: Option<String>,
         name: Option<String>,
     ) -> Result<Scope, Response> {
@@ -171,11 +171,11 @@ impl Route {
             })
         };
         let resource = if self.place == Place::Cluster { "clusterplugins" } else { "plugins" };
-        self.guard.decide(headers, action(resource)).await.map_err(IntoResponse::into_response)?;
+        self.guard.decide(sender, action(resource)).await.map_err(IntoResponse::into_response)?;
         // A standby has calls, backlogs and lines of no plugin.
         self.control.check_leads().map_err(IntoResponse::into_response)?;
         let scope = match (self.place, namespace.clone(), name.clone()) {
-            (Place::All, ..) => match self.guard.decide(headers, action("clusterplugins")).await {
+            (Place::All, ..) => match self.guard.decide(sender, action("clusterplugins")).await {
                 Ok(()) => Scope::All,
                 Err(guard::Refusal::Forbidden { .. }) => Scope::Namespaced,
                 Err(refusal) => return Err(refusal.into_response()),

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hyper::server::conn::http1;
@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::certificate::Certificate;
+use super::guard::Peer;
 use crate::control::LAST_ANSWERS;
 
 /// The limits of connections.
@@ -96,6 +97,7 @@ async fn connection(
     limits: Limits,
     token: &CancellationToken,
 ) {
+    let pages = pages.layer(Extension(Peer(counted.address)));
     let Some(certificate) = certificate else {
         requests(stream, pages, limits, token).await;
         return drop(counted);

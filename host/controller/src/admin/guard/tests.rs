@@ -141,7 +141,8 @@ async fn unknown_tokens_ask_the_api_server_at_a_limited_rate_and_fill_a_bounded_
     let guard = Guard::new(reviewer.clone());
     let began = Instant::now();
     for n in 0..3_000 {
-        assert!(guard.user(&format!("bad-{n}")).await.unwrap().is_none());
+        let token = format!("bad-{n}");
+        assert!(guard.user(Sender { token: Some(&token), address: None }).await.unwrap().is_none());
     }
     let rate = f64::from(u32::try_from(reviewer.n_asked().0).unwrap()) / began.elapsed().as_secs_f64();
     assert!(rate < QUESTIONS_PER_SECOND * 1.1, "{rate}");
@@ -153,6 +154,20 @@ async fn unknown_tokens_ask_the_api_server_at_a_limited_rate_and_fill_a_bounded_
     let answers = futures::future::join_all(answers).await;
     let count = |status| answers.iter().filter(|(answered, _)| *answered == status).count();
     assert_eq!((count(401), count(429)), (80, 120));
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_tokens_of_one_address_leave_room_for_the_others() {
+    let guard = Guard::new(FakeReviewer::default());
+    let [flood, other] = [1, 2].map(|n| Some(IpAddr::from([10, 0, 0, n])));
+    let tokens: Vec<_> = (0..500).map(|n| format!("bad-{n}")).collect();
+    let wrong = tokens.iter().map(|token| guard.user(Sender { token: Some(token), address: flood }));
+    let wrong = futures::future::join_all(wrong);
+    let right = guard.user(Sender { token: Some("good-a"), address: other });
+    let (wrong, right) = tokio::join!(wrong, right);
+    let n_asked = wrong.iter().filter(|it| it.is_ok()).count();
+    assert_eq!(n_asked, 30, "a burst of 20, and 5 a second for the 2 s that a request waits");
+    assert_eq!(right.unwrap().unwrap().name, "a");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub(crate) use self::call::{CallTrace, current_cause, log};
 pub use self::config::{Config, Error};
 pub(crate) use self::event::{Cause, EventTrace};
 pub(crate) use self::export::Export;
-use self::export::Queue;
+use self::export::{Bytes, Queue};
 pub(crate) use self::request::RequestTrace;
 
 /// How many spans wait to be exported. More are dropped.
@@ -68,9 +68,10 @@ impl Traces {
         let (sender, spans) = mpsc::channel(MOST_WAITING);
         let n_dropped = Arc::new(AtomicU64::new(0));
         let resource = config::resource();
-        let export = Export::new(config, &resource, spans, n_dropped.clone())?;
+        let bytes = Bytes::default();
+        let export = Export::new(config, &resource, spans, bytes.clone(), n_dropped.clone())?;
         let provider = SdkTracerProvider::builder()
-            .with_span_processor(Queue::new(sender, n_dropped.clone()))
+            .with_span_processor(Queue::new(sender, bytes, n_dropped.clone()))
             .with_resource(resource)
             .with_max_events_per_span(MOST_EVENTS)
             .with_max_links_per_span(MOST_LINKS)

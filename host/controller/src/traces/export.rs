@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use opentelemetry::Context;
+use opentelemetry::{Context, KeyValue};
 use opentelemetry_otlp::SpanExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -25,11 +25,24 @@ const MOST_PER_REQUEST: usize = 512;
 /// How long the first span of a batch waits for others.
 const DELAY: Duration = Duration::from_secs(1);
 
+/// How much memory the spans take that wait for export, or are being exported. More are dropped. The texts of
+/// guests make most of it.
+const MOST_BYTES: usize = 8 << 20;
+
+/// What a span takes beside its texts, roughly: its fields, and those of an attribute or event.
+const SPAN_BYTES: usize = 512;
+const ATTRIBUTE_BYTES: usize = 64;
+
 /// Takes the spans that end. It never waits: spans beyond the capacity are dropped and counted.
 pub(super) struct Queue {
     sender: Sender<SpanData>,
+    bytes: Bytes,
     n_dropped: Arc<AtomicU64>,
 }
+
+/// The memory of the spans that wait for export. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Bytes(Arc<AtomicUsize>);
 
 /// Exports the spans of a [`Queue`].
 pub(crate) struct Export {
@@ -38,6 +51,7 @@ pub(crate) struct Export {
     /// The URL, for messages.
     endpoint: String,
     spans: Receiver<SpanData>,
+    bytes: Bytes,
     batch: Vec<SpanData>,
     /// How many spans the request in progress has.
     n_in_request: usize,
@@ -46,11 +60,35 @@ pub(crate) struct Export {
     is_failing: bool,
 }
 
+// === impl Bytes ===
+
+impl Bytes {
+    /// Adds to the sum. Returns false, and adds nothing, if it would be too much.
+    fn add(&self, n_bytes: usize) -> bool {
+        let added = |sum: usize| Some(sum.saturating_add(n_bytes)).filter(|sum| *sum <= MOST_BYTES);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added).is_ok()
+    }
+
+    fn remove(&self, n_bytes: usize) {
+        self.0.fetch_sub(n_bytes, Ordering::Relaxed);
+    }
+}
+
+/// Returns about how much memory a span takes.
+fn bytes_of(span: &SpanData) -> usize {
+    let attributes = |them: &[KeyValue]| -> usize {
+        them.iter().map(|it| ATTRIBUTE_BYTES + it.key.as_str().len() + it.value.as_str().len()).sum()
+    };
+    let events: usize = span.events.iter().map(|event| ATTRIBUTE_BYTES + attributes(&event.attributes)).sum();
+    let links = span.links.iter().count() * ATTRIBUTE_BYTES;
+    SPAN_BYTES + attributes(&span.attributes) + events + links
+}
+
 // === impl Queue ===
 
 impl Queue {
-    pub(super) fn new(sender: Sender<SpanData>, n_dropped: Arc<AtomicU64>) -> Self {
-        Self { sender, n_dropped }
+    pub(super) fn new(sender: Sender<SpanData>, bytes: Bytes, n_dropped: Arc<AtomicU64>) -> Self {
+        Self { sender, bytes, n_dropped }
     }
 }
 
@@ -58,7 +96,11 @@ impl SpanProcessor for Queue {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {
-        if self.sender.try_send(span).is_err() {
+        let n_bytes = bytes_of(&span);
+        if !self.bytes.add(n_bytes) {
+            self.n_dropped.fetch_add(1, Ordering::Relaxed);
+        } else if self.sender.try_send(span).is_err() {
+            self.bytes.remove(n_bytes);
             self.n_dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -85,6 +127,7 @@ impl Export {
         config: &Config,
         resource: &Resource,
         spans: Receiver<SpanData>,
+        bytes: Bytes,
         n_dropped: Arc<AtomicU64>,
     ) -> Result<Self, Error> {
         let (exporter, last_error) = endpoint::exporter(config, resource)?;
@@ -93,6 +136,7 @@ impl Export {
             last_error,
             endpoint: config.endpoint.to_string(),
             spans,
+            bytes,
             batch: Vec::new(),
             n_in_request: 0,
             n_dropped,
@@ -166,7 +210,9 @@ impl Export {
     async fn export(&mut self, reporter: &Reporter) -> bool {
         let batch = std::mem::take(&mut self.batch);
         self.n_in_request = batch.len();
+        let n_bytes = batch.iter().map(bytes_of).sum();
         let exported = self.exporter.export(batch).await;
+        self.bytes.remove(n_bytes);
         let n_spans = std::mem::take(&mut self.n_in_request);
         let was_failing = std::mem::replace(&mut self.is_failing, exported.is_err());
         match exported {
@@ -188,5 +234,33 @@ impl Export {
 
     fn drop_spans(&self, n_spans: usize) {
         self.n_dropped.fetch_add(n_spans as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::{Span as _, Tracer as _, TracerProvider as _};
+    use opentelemetry_sdk::trace::SdkTracerProvider;
+
+    use super::*;
+
+    #[test]
+    fn spans_beyond_the_memory_are_dropped_and_counted() {
+        let (sender, mut spans) = tokio::sync::mpsc::channel(1024);
+        let (bytes, n_dropped) = (Bytes::default(), Arc::default());
+        let queue = Queue::new(sender, bytes.clone(), Arc::clone(&n_dropped));
+        let provider = SdkTracerProvider::builder().with_span_processor(queue).build();
+        let tracer = provider.tracer("test");
+        let end_one = || {
+            let mut span = tracer.start("call");
+            span.add_event("log", vec![KeyValue::new("message", "x".repeat(1 << 20))]);
+            span.end();
+        };
+        (0..20).for_each(|_| end_one());
+        assert_eq!((spans.len(), n_dropped.load(Ordering::Relaxed)), (7, 13));
+        // What was exported makes room.
+        bytes.remove(bytes_of(&spans.try_recv().unwrap()));
+        end_one();
+        assert_eq!((spans.len(), n_dropped.load(Ordering::Relaxed)), (7, 13));
     }
 }

@@ -17,7 +17,10 @@ use clap::{
     Args as ClapArgs, Parser, Subcommand, ValueEnum,
     builder::{OsStringValueParser, TypedValueParser},
 };
-use oarlock_controller::{account::Account, report::Level};
+use oarlock_controller::{
+    account::{Account, DEFAULT_HOST_ACCOUNT},
+    report::Level,
+};
 use oarlock_dev_cluster::faults::Fault;
 
 pub(crate) use self::caches::CacheArgs;
@@ -174,7 +177,7 @@ pub(crate) struct ChildArgs {
 pub(crate) struct RunArgs {
     /// A folder of plugin files, the folder of one plugin, or a plugin file. May be given several times. The
     /// host reloads changed plugins.
-    #[arg(long, required_unless_present = "watch_plugins", value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     pub(crate) plugins: Vec<PathBuf>,
 
     /// How long the calls in progress may take when the process is asked to end. Keep it below the
@@ -248,7 +251,7 @@ pub(crate) struct HostArgs {
     /// The address that serves /livez, /readyz, /metrics and /plugins. On an address that other machines can
     /// reach they are served over HTTPS, and all but /livez and /readyz need a bearer token of a user whom
     /// Kubernetes allows `get` on the path.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_parser = address, value_name = "ADDRESS")]
     pub(crate) admin_addr: Option<SocketAddr>,
 
     /// The certificate for that address, in PEM, with those of its authorities; read again when it changes.
@@ -333,7 +336,7 @@ pub(crate) struct DevArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RbacArgs {
     /// Plugin files, folders of one plugin each, or folders of plugins.
-    #[arg(required_unless_present = "namespace", value_name = "PLUGIN")]
+    #[arg(value_name = "PLUGIN")]
     pub(crate) plugins: Vec<PathBuf>,
 
     /// Prints the RoleBinding with which this namespace lets the host act as its ServiceAccounts, for Plugins
@@ -346,7 +349,7 @@ pub(crate) struct RbacArgs {
     pub(crate) constrained: bool,
 
     /// The ServiceAccount that the host runs as.
-    #[arg(long, default_value = "oarlock-system/oarlock", value_name = "NAMESPACE/NAME")]
+    #[arg(long, default_value = DEFAULT_HOST_ACCOUNT, value_name = "NAMESPACE/NAME")]
     pub(crate) host_account: Account,
 
     /// Also prints the rights that the host needs with --leader-elect.
@@ -472,6 +475,11 @@ pub(crate) enum Output {
     Human,
     /// One JSON object for each event.
     Json,
+}
+
+/// Parses an IP address with a port.
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "write an IP address and a port, such as 127.0.0.1:8080 or [::]:8443")
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The account of the host in an installation that names no other one.
+pub const DEFAULT_HOST_ACCOUNT: &str = "oarlock-system/oarlock";
+
 /// The name of one ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping such as {namespace: oarlock-plugins, name: my-plugin}")]
@@ -29,6 +32,13 @@ impl Account {
     #[must_use]
     pub fn username(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+
+    /// Returns the account with this user name; none if it is the name of another user.
+    #[must_use]
+    pub fn of_username(username: &str) -> Option<Self> {
+        let (namespace, name) = username.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+        Some(Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
     /// Returns the groups that the API server assigns to every ServiceAccount of this namespace.

@@ -3,14 +3,12 @@
 use std::str::FromStr;
 
 use clap::Args as ClapArgs;
+use oarlock_component_source::Reference;
 
 pub(crate) const INSTALL_EXAMPLES: &str = "\
 Examples:
   oarlock install --print --image registry.example.com/oarlock | kubectl apply --server-side -f -
   oarlock install --print --image registry.example.com/oarlock | kubectl delete -f -";
-
-/// The longest reference of an image that is accepted.
-const LONGEST_IMAGE: usize = 1024;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InstallArgs {
@@ -41,14 +39,16 @@ impl FromStr for Image {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_allowed = |it: u8| it.is_ascii_alphanumeric() || b".-_/:@".contains(&it);
-        let begins = text.bytes().next().is_some_and(|it| it.is_ascii_alphanumeric());
-        let ends = text.bytes().next_back().is_some_and(|it| it.is_ascii_alphanumeric() || it == b'_');
-        if !begins || !ends || text.len() > LONGEST_IMAGE || !text.bytes().all(is_allowed) {
-            return Err("write the reference of an image, such as registry.example.com/oarlock:0.1.0".into());
-        }
-        let has_tag = text.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
-        Ok(Self(if has_tag { text.to_owned() } else { format!("{text}:{}", env!("CARGO_PKG_VERSION")) }))
+        // A kubelet takes the first part for a registry only if it looks like one.
+        let (first, _) = text.split_once('/').unwrap_or_default();
+        let is_registry = first.contains(['.', ':']) || first == "localhost";
+        let full = if is_registry { text.to_owned() } else { format!("docker.io/{text}") };
+        let reference: Reference = full.parse().map_err(|error| {
+            let why = format!("{error}").replace("docker.io/", "");
+            format!("{why}; write the reference of an image, such as registry.example.com/oarlock:0.1.0")
+        })?;
+        let is_named = reference.tag().is_some() || reference.digest().is_some();
+        Ok(Self(if is_named { text.to_owned() } else { format!("{text}:{}", env!("CARGO_PKG_VERSION")) }))
     }
 }
 
@@ -82,11 +82,25 @@ mod tests {
         let image = |text: &str| text.parse::<Image>().map(|Image(text)| text);
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(image("localhost:5000/oarlock").unwrap(), format!("localhost:5000/oarlock:{version}"));
-        for complete in ["oarlock:1", "r.example.com/a/oarlock@sha256:00ff", "localhost:5000/oarlock:1-a_b.c"]
-        {
+        let by_digest = format!("r.example.com/a/oarlock@sha256:{}", "0f".repeat(32));
+        for complete in ["oarlock:1", "team/oarlock:1", &by_digest, "localhost:5000/oarlock:1-a_b.c"] {
             assert_eq!(image(complete).unwrap(), complete);
         }
-        for wrong in ["", "-a", "a b", "a\nb", "a:", "{a}", "a#b", "a'b", &"a".repeat(2000)] {
+        for wrong in [
+            "",
+            "-a",
+            "a b",
+            "a\nb",
+            "a:",
+            "{a}",
+            "a#b",
+            "a'b",
+            &"a".repeat(2000),
+            "https://r.example.com/oarlock",
+            "r.example.com/Oarlock:1",
+            "r.example.com/oarlock@sha256:00ff",
+            "r.example.com/oarlock:",
+        ] {
             assert!(image(wrong).unwrap_err().contains("registry.example.com/oarlock:0.1.0"), "{wrong:?}");
         }
     }

@@ -49,12 +49,12 @@ const LONGEST_FILE: u64 = 64 << 10;
 // === impl PluginObjectArgs ===
 
 impl PluginObjectArgs {
-    /// Returns how Plugin objects are run by a host in this namespace, whose caches are in this folder.
-    pub(crate) fn config(
+    /// Reads the files, and opens the cache in this folder. Returns how Plugin objects are run by a host in a
+    /// namespace that is known later.
+    pub(crate) fn prepare(
         self,
-        namespace: &str,
         cache_dir: Option<&Path>,
-    ) -> Result<plugin_resource::Config, Failure> {
+    ) -> Result<impl FnOnce(&str) -> plugin_resource::Config, Failure> {
         let Self {
             component_dir,
             source_policy,
@@ -85,7 +85,7 @@ impl PluginObjectArgs {
         let fetcher = Fetcher::new(config).map_err(refused)?;
         let limits = max_limits.map_or_else(|| Ok(Limits::highest()), |path| read(&path))?;
         let maxima = Maxima { limits, concurrency, weight };
-        Ok(plugin_resource::Config { fetcher, namespace: namespace.to_owned(), maxima })
+        Ok(|namespace: &str| plugin_resource::Config { fetcher, namespace: namespace.to_owned(), maxima })
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) async fn run(
     }
     let state_dir = StateDir::new(state_dir, environment)?;
     let cache_dir = engine.cache_dir.as_deref().or(state_dir.path.as_deref());
-    let plugin_resources = objects.config(HOST.0, cache_dir)?;
+    let plugin_resources = objects.prepare(cache_dir)?(HOST.0);
     // From here on, a request to end also ends the servers and removes the files of this command.
     let mut requests = Requests::listen();
     let mut server = match real {

@@ -30,6 +30,11 @@ pub(crate) async fn run(args: RbacArgs, engine: EngineConfig) -> Ended {
         let yaml = rbac::opt_in(&host_account, &namespace, impersonation).map_err(Failure::running)?;
         return std::io::stdout().write_all(yaml.as_bytes()).map_err(Failure::output);
     }
+    if plugins.is_empty() {
+        return Err(Failure::caller(anyhow::anyhow!("rbac does not know whose rights to print")).hint(
+            "name plugin files or folders of plugins; or, for Plugin objects, the namespace that opts in, with --namespace NAME",
+        ));
+    }
     let engine = examine::engine(engine)?;
     let mut needs = Vec::new();
     for file in examine::load(&plugins)? {

@@ -26,6 +26,12 @@ pub(crate) async fn run(
     engine: EngineConfig,
 ) -> Ended {
     let RunArgs { plugins, drain_timeout, watch_plugins, objects, cluster, host, election } = args;
+    if plugins.is_empty() && !watch_plugins {
+        return Err(Failure::caller(anyhow::anyhow!("run does not know which plugins to run")).hint(
+            "name them with --plugins PATH, or run the Plugin objects of the cluster with --watch-plugins; \
+             oarlock dev PATH needs no cluster",
+        ));
+    }
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("--plugins {} does not exist", missing.display());
         return Err(Failure::caller(missing)
@@ -35,15 +41,18 @@ pub(crate) async fn run(
         let bare = config::Error::BareComponent { path: component.clone() };
         return Err(Failure::caller(bare));
     }
+    let election = candidacy(election)?;
+    let objects = match watch_plugins {
+        true => Some(objects.prepare(engine.cache_dir.as_deref())?),
+        false => None,
+    };
     let prepared = hosting::prepare(&host, &plugins).await?;
     let state_dir = state_folder::state_folder(state_dir, environment)?;
     let Connection { client, metrics: client_metrics, outages, server } =
-        connect::connect(&cluster, environment, acknowledged_within(&election)).await?;
-    let plugin_resources = match watch_plugins {
-        true => Some(objects.config(client.default_namespace(), engine.cache_dir.as_deref())?),
-        false => None,
-    };
-    let election = candidacy(election, client.default_namespace(), environment)?;
+        connect::connect(&cluster, environment, election.as_ref().map(Candidacy::acknowledged_within))
+            .await?;
+    let plugin_resources = objects.map(|objects| objects(client.default_namespace()));
+    let election = election.map(|it| it.election(client.default_namespace(), environment)).transpose()?;
     hosting::host(
         hosting::Job {
             client,
@@ -67,20 +76,16 @@ pub(crate) async fn run(
     .await
 }
 
-/// Returns how long the kernel may try to send a write of a host that takes part in an election: from the
-/// last moment in which the host may send it until another one may lead.
-fn acknowledged_within(args: &ElectionArgs) -> Option<Duration> {
-    let time = args.leader_elect_lease_duration.checked_sub(args.leader_elect_renew_deadline);
-    // A zero would mean no limit. Durations that do not fit are refused with the Election.
-    args.leader_elect.then(|| time.unwrap_or_default().max(Duration::from_millis(1)))
+/// The leader election that the host takes part in.
+struct Candidacy {
+    config: leader::Config,
+    name: String,
+    /// Otherwise the namespace of the host.
+    namespace: Option<String>,
 }
 
 /// Returns the leader election that the host takes part in, if any.
-fn candidacy(
-    args: ElectionArgs,
-    default_namespace: &str,
-    environment: &Environment,
-) -> Result<Option<Election>, Failure> {
+fn candidacy(args: ElectionArgs) -> Result<Option<Candidacy>, Failure> {
     let ElectionArgs {
         leader_elect,
         leader_elect_lease_duration: lease_duration,
@@ -99,9 +104,29 @@ fn candidacy(
         longest_wait: Some(STANDBY_WAIT),
         release_on_cancel: true,
     };
-    let namespace = namespace.as_deref().unwrap_or(default_namespace);
-    let machine = environment.hostname.as_deref().unwrap_or("oarlock");
-    Election::new(namespace, &name, machine, config)
-        .map(Some)
-        .map_err(|error| Failure::caller(error).hint("Kubernetes' own components use 15s, 10s and 2s"))
+    config.check().map_err(refused)?;
+    Ok(Some(Candidacy { config, name, namespace }))
+}
+
+fn refused(error: leader::ConfigError) -> Failure {
+    Failure::caller(error).hint("Kubernetes' own components use 15s, 10s and 2s")
+}
+
+// === impl Candidacy ===
+
+impl Candidacy {
+    /// Returns how long the kernel may try to send a write: from the last moment in which the host may send
+    /// it until another one may lead.
+    fn acknowledged_within(&self) -> Duration {
+        // A zero would mean no limit.
+        let time = self.config.lease_duration.saturating_sub(self.config.renew_deadline);
+        time.max(Duration::from_millis(1))
+    }
+
+    fn election(self, default_namespace: &str, environment: &Environment) -> Result<Election, Failure> {
+        let Self { config, name, namespace } = self;
+        let namespace = namespace.as_deref().unwrap_or(default_namespace);
+        let machine = environment.hostname.as_deref().unwrap_or("oarlock");
+        Election::new(namespace, &name, machine, config).map_err(refused)
+    }
 }

@@ -54,17 +54,42 @@ fn missing_files_and_unknown_values_are_named() {
         &["plugin", "inspect", "absent.wasm"],
         &["dev", "--fault", "explode"],
         &["dev", "--cache-dir", "/proc/nowhere"],
+        &["run"],
+        &["rbac"],
+        &["plugin", "check", "ghcr.io/team-a/mirror:1.4.0"],
+        &["dev", "--admin-addr", "8080"],
+        // Flags and their files are read before the API server is asked.
+        &[
+            "run",
+            "--watch-plugins",
+            "--kubeconfig",
+            "absent",
+            "--cache-dir",
+            "cache",
+            "--max-limits",
+            "absent.yaml",
+        ],
+        &[
+            "run",
+            "--watch-plugins",
+            "--kubeconfig",
+            "absent",
+            "--leader-elect",
+            "--leader-elect-lease-duration",
+            "1s",
+        ],
+        &["install", "--print", "--image", "https://registry.example.com/oarlock"],
     ] {
         let said = run(folder.path(), args);
         assert_eq!(said.code, Some(2), "{args:?}: {}", said.stderr);
         errors.push_str(&said.stderr);
     }
-    insta::assert_snapshot!(errors, @"
+    insta::assert_snapshot!(errors, @r#"
     error: absent does not exist
     hint:  name plugin files, or folders of them, such as plugins/mirror
     error: --plugins absent does not exist
     hint:  name a folder of plugin files, the folder of one plugin, or a plugin file
-    error: empty: contains no plugin.yaml or plugin.toml
+    error: empty: contains no plugin.yaml or plugin.toml. Fix: name a plugin file or the folder of one; `oarlock plugin new NAME` makes a plugin
     error: absent.wasm cannot be read: No such file or directory (os error 2)
     hint:  build the component first, or check the path
     error: invalid value 'explode' for '--fault <ACTION[,KEY=VALUE]…>': unknown fault `explode`; the faults are close-watch, half-open-watch, slow-body, cut-body, garbage, repeat-events, swallow-event, 410, 429, 500, 401
@@ -72,7 +97,23 @@ fn missing_files_and_unknown_values_are_named() {
     For more information, try '--help'.
     error: --cache-dir /proc/nowhere cannot be used: No such file or directory (os error 2)
     hint:  name a folder that only this user can write to
-    ");
+    error: run does not know which plugins to run
+    hint:  name them with --plugins PATH, or run the Plugin objects of the cluster with --watch-plugins; oarlock dev PATH needs no cluster
+    error: rbac does not know whose rights to print
+    hint:  name plugin files or folders of plugins; or, for Plugin objects, the namespace that opts in, with --namespace NAME
+    error: there is no file ghcr.io/team-a/mirror:1.4.0
+    hint:  for an artifact of a registry, write oci://ghcr.io/team-a/mirror:1.4.0
+    error: invalid value '8080' for '--admin-addr <ADDRESS>': write an IP address and a port, such as 127.0.0.1:8080 or [::]:8443
+
+    For more information, try '--help'.
+    error: --max-limits absent.yaml cannot be used: No such file or directory (os error 2)
+    hint:  write it as `memory: 256Mi`, one limit per line
+    error: leaseDuration must be greater than renewDeadline, but 1s is not greater than 10s
+    hint:  Kubernetes' own components use 15s, 10s and 2s
+    error: invalid value 'https://registry.example.com/oarlock' for '--image <IMAGE>': reference "https://registry.example.com/oarlock" has no well-formed host before the first /; write the reference of an image, such as registry.example.com/oarlock:0.1.0
+
+    For more information, try '--help'.
+    "#);
 }
 
 #[test]

@@ -36,7 +36,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// A folder without a plugin file.
-    #[error("{}: contains no plugin.yaml or plugin.toml", path.display())]
+    #[error(
+        "{}: contains no plugin.yaml or plugin.toml. Fix: name a plugin file or the folder of one; `oarlock plugin new NAME` \
+         makes a plugin",
+        path.display()
+    )]
     EmptyFolder {
         /// The folder.
         path: PathBuf,

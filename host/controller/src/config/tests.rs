@@ -131,7 +131,7 @@ fn a_folder_is_read_into_valid_files_and_errors() {
 
     assert!(load_dir(&dir.path().join("absent")).is_err());
     let empty = PluginFile::read(&dir.path().join("empty")).unwrap_err();
-    insta::assert_snapshot!(empty.to_string().replace(&root, ""), @"empty: contains no plugin.yaml or plugin.toml");
+    insta::assert_snapshot!(empty.to_string().replace(&root, ""), @"empty: contains no plugin.yaml or plugin.toml. Fix: name a plugin file or the folder of one; `oarlock plugin new NAME` makes a plugin");
 }
 
 #[test]

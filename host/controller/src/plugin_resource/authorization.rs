@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use kube::{Api, api::PostParams};
 use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::conditions::Stage;
 use super::resolve::Problem;
 use crate::access::AccountState;
-use crate::account::Account;
+use crate::account::{Account, DEFAULT_HOST_ACCOUNT};
 use crate::reload::Host;
 
 /// The verbs and groups of the rights to act as an account: the general one, and that of constrained
@@ -29,6 +31,8 @@ const DENIED_FOR: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct Authorization {
     answers: Mutex<BTreeMap<Question, Answer>>,
+    /// The account of the host, when it is known.
+    own_account: OnceCell<Option<Account>>,
 }
 
 /// A namespace, and the name of an account in it, or none for all accounts of the namespace.
@@ -53,9 +57,12 @@ impl Authorization {
             problem("ReviewFailed", message, true)
         })?;
         if !may_act {
+            let own = self.own_account(&host.client).await;
+            let host_account = own.filter(|own| own.to_string() != DEFAULT_HOST_ACCOUNT);
+            let host_account = host_account.map(|own| format!(" --host-account {own}")).unwrap_or_default();
             let message = format!(
                 "the host may not act as ServiceAccounts of the namespace {namespace}. Fix: `oarlock rbac --namespace \
-                 {namespace} | kubectl apply -f -`"
+                 {namespace}{host_account} | kubectl apply -f -`"
             );
             return Err(problem("NamespaceNotOptedIn", message, false));
         }
@@ -69,6 +76,18 @@ impl Authorization {
             }
             Err(error) => Err(problem("ReviewFailed", crate::chain::text(&error), true)),
         }
+    }
+
+    /// Returns the ServiceAccount that the host runs as; none if it is another user, or if the API server does
+    /// not say.
+    async fn own_account(&self, client: &kube::Client) -> Option<Account> {
+        let ask = || async {
+            let reviews = Api::<SelfSubjectReview>::all(client.clone());
+            let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await?;
+            let user = review.status.and_then(|it| it.user_info).and_then(|it| it.username);
+            Ok::<_, kube::Error>(user.as_deref().and_then(Account::of_username))
+        };
+        self.own_account.get_or_try_init(ask).await.ok().cloned().flatten()
     }
 
     async fn may_act_as(&self, client: &kube::Client, account: &Account) -> Result<bool, kube::Error> {

@@ -81,6 +81,10 @@ impl Subject {
         engine: EngineConfig,
     ) -> Result<Self, Failure> {
         let Some(reference) = registry::reference_of(path) else {
+            if let (false, Some(reference)) = (path.exists(), registry::bare_reference_of(path)) {
+                return Err(Failure::caller(anyhow::anyhow!("there is no file {reference}"))
+                    .hint(format!("for an artifact of a registry, write oci://{reference}")));
+            }
             return Self::examine(path, builds, engine).await;
         };
         let pulled = Registry::open(reference, args, environment)?.pull().await?;

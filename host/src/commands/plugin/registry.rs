@@ -54,6 +54,11 @@ pub(super) fn reference_of(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(SCHEME)
 }
 
+/// Returns a path that is the reference of an artifact, though it lacks `oci://`.
+pub(super) fn bare_reference_of(path: &Path) -> Option<&str> {
+    path.to_str().filter(|text| !text.starts_with('.') && text.parse::<Reference>().is_ok())
+}
+
 // === impl Registry ===
 
 impl Registry {

@@ -18,7 +18,8 @@ use crate::{
     records::{Record, RecordKey},
 };
 
-/// How many components are downloaded at once, and for one tenant. It bounds the unfinished files on the disk.
+/// How many components are downloaded at once, and for one tenant. It bounds the unfinished files on the
+/// disk.
 const MAX_DOWNLOADS: usize = 64;
 const MAX_DOWNLOADS_OF_TENANT: usize = 2;
 /// How much is collected before it is written.

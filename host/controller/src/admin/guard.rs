@@ -41,8 +41,8 @@ const QUESTIONS_PER_SECOND: f64 = 20.0;
 const QUESTIONS_AT_ONCE: u32 = 40;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many of these questions the requests of one address may ask: a client with wrong tokens leaves room for
-/// the others.
+/// How many of these questions the requests of one address may ask: a client with wrong tokens leaves room
+/// for the others.
 const QUESTIONS_PER_SECOND_OF_ADDRESS: f64 = 5.0;
 const QUESTIONS_AT_ONCE_OF_ADDRESS: u32 = 20;
 

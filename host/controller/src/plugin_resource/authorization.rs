@@ -78,8 +78,8 @@ impl Authorization {
         }
     }
 
-    /// Returns the ServiceAccount that the host runs as; none if it is another user, or if the API server does
-    /// not say.
+    /// Returns the ServiceAccount that the host runs as; none if it is another user, or if the API server
+    /// does not say.
     async fn own_account(&self, client: &kube::Client) -> Option<Account> {
         let ask = || async {
             let reviews = Api::<SelfSubjectReview>::all(client.clone());

@@ -52,8 +52,8 @@ pub struct Maxima {
     pub weight: u32,
 }
 
-/// How many specs are resolved at once: in all, and of one namespace or of the ClusterPlugins. Most of the time
-/// is spent waiting for registries.
+/// How many specs are resolved at once: in all, and of one namespace or of the ClusterPlugins. Most of the
+/// time is spent waiting for registries.
 const TURNS: usize = 256;
 const TURNS_PER_NAMESPACE: usize = 4;
 
@@ -69,8 +69,8 @@ pub(crate) struct PluginResources {
     config: Arc<Config>,
     pub(super) definitions: Definitions,
     queue: WorkQueue<PluginKey>,
-    /// By namespace: none for ClusterPlugins. So the slow registry of one tenant does not delay the plugins of
-    /// the others.
+    /// By namespace: none for ClusterPlugins. So the slow registry of one tenant does not delay the plugins
+    /// of the others.
     turns: KeyedPermits<Option<Arc<str>>>,
     authorization: Authorization,
     pub(super) records: Mutex<BTreeMap<PluginKey, Record>>,

@@ -24,7 +24,7 @@ pub use self::folder::{
     AccountOf, Circumstances, Loaded, is_component, is_of_one_plugin, is_plugin_file, load_dir, load_paths,
     load_paths_under,
 };
-pub use self::settings::{Instances, Probation};
+pub use self::settings::{Instances, Probation, Retry};
 use crate::{account::Account, regular_file};
 
 /// A validated plugin file, with all defaults applied.
@@ -59,6 +59,8 @@ pub struct PluginFile {
     pub instances: Instances,
     /// How long a new version is watched, and what makes the host switch back.
     pub probation: Probation,
+    /// When calls that failed are made again; none for the defaults of the host.
+    pub retry: Option<Retry>,
     /// The path of a component that runs as shadow, resolved against the folder of the plugin file.
     pub shadow: Option<PathBuf>,
 }
@@ -111,6 +113,9 @@ struct RawFile {
     /// How long a new version is watched, and what makes the host switch back.
     #[serde(default)]
     probation: Probation,
+    /// When calls that failed are made again.
+    #[schemars(with = "Retry", default)]
+    retry: Option<Retry>,
     /// The path of a component that runs beside the plugin on the same events, with its writes withheld;
     /// relative to the file.
     shadow: Option<PathBuf>,
@@ -156,6 +161,7 @@ impl PluginFile {
             weight: settings::default_weight(),
             instances: Instances::default(),
             probation: Probation::default(),
+            retry: None,
             shadow: None,
         })
     }
@@ -185,8 +191,8 @@ impl PluginFile {
 
     /// Checks the values that have a range, apart from the limits.
     pub(crate) fn check_settings(&self) -> Result<(), settings::OutOfRange> {
-        let Self { concurrency, weight, instances, probation, .. } = self;
-        settings::check(*concurrency, *weight, instances, probation)
+        let Self { concurrency, weight, instances, probation, retry, .. } = self;
+        settings::check(*concurrency, *weight, instances, probation, retry.as_ref())
     }
 
     /// Returns whether both run in the same way, if their components are the same. Only a suspension, which
@@ -215,6 +221,7 @@ impl PluginFile {
             weight,
             instances,
             probation,
+            retry,
             shadow,
         } = raw;
 
@@ -232,7 +239,7 @@ impl PluginFile {
             .map_err(|why| invalid("serviceAccount.name", &service_account.name, why))?;
 
         limits.check().map_err(|source| Error::Limits { path: path.to_owned(), source })?;
-        settings::check(concurrency, weight, &instances, &probation)
+        settings::check(concurrency, weight, &instances, &probation, retry.as_ref())
             .map_err(|source| Error::Setting { path: path.to_owned(), source })?;
 
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -250,6 +257,7 @@ impl PluginFile {
             weight,
             instances,
             probation,
+            retry,
             shadow: shadow.map(|it| folder.join(it)),
         })
     }

@@ -1,4 +1,5 @@
-//! How the host runs a plugin: the keys `concurrency`, `weight`, `instances` and `probation` of its file.
+//! How the host runs a plugin: the keys `concurrency`, `weight`, `instances`, `probation` and `retry` of its
+//! file.
 
 use std::time::Duration;
 
@@ -48,6 +49,29 @@ pub struct Probation {
     pub max_losses: u32,
 }
 
+/// When calls that failed are made again. `limits.tries` says how often.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "a mapping such as {initialDelay: 200ms, maxDelay: 30s}"
+)]
+pub struct Retry {
+    /// The delay after the first failure of an object or key. It doubles with each further failure in a row.
+    #[serde(with = "units::duration")]
+    #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(DELAY)))]
+    pub initial_delay: Duration,
+    /// The longest delay; not less than `initialDelay`.
+    #[serde(with = "units::duration")]
+    #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(DELAY)))]
+    pub max_delay: Duration,
+    /// The time after which everything that is parked is tried once more.
+    #[serde(with = "units::duration")]
+    #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(DELAY)))]
+    pub parked_delay: Duration,
+}
+
 /// A value outside of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {got} is not {allowed}")]
@@ -65,6 +89,7 @@ pub(crate) const MAX_CONCURRENCY: u32 = 256;
 pub(crate) const MAX_WEIGHT: u32 = 1_000;
 const MAX_LOSSES: u32 = 1_000;
 const TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3_600));
+const DELAY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(24 * 3_600));
 /// The range of `instances.recycleAboveMemory`, if it is not 0.
 const MEMORY: (u64, u64) = (64 << 10, 4 << 30);
 
@@ -87,6 +112,7 @@ pub(super) fn check(
     weight: u32,
     instances: &Instances,
     probation: &Probation,
+    retry: Option<&Retry>,
 ) -> Result<(), OutOfRange> {
     let Instances { idle_after, recycle_after_calls: _, recycle_above_memory } = instances;
     let Probation { time, max_losses } = probation;
@@ -105,7 +131,8 @@ pub(super) fn check(
         });
     }
     time_or_off("probation.time", *time)?;
-    count("probation.maxLosses", *max_losses, 0, MAX_LOSSES)
+    count("probation.maxLosses", *max_losses, 0, MAX_LOSSES)?;
+    retry.map_or(Ok(()), Retry::check)
 }
 
 fn count(key: &'static str, got: u32, least: u32, most: u32) -> Result<(), OutOfRange> {
@@ -125,6 +152,14 @@ fn time_or_off(key: &'static str, got: Duration) -> Result<(), OutOfRange> {
         got: units::show_duration(got),
         allowed: format!("0s (off) or between {least} and {most}"),
     })
+}
+
+fn delay(key: &'static str, got: Duration, least: Duration) -> Result<(), OutOfRange> {
+    if (least..=DELAY.1).contains(&got) {
+        return Ok(());
+    }
+    let (least, most) = (units::show_duration(least), units::show_duration(DELAY.1));
+    Err(OutOfRange { key, got: units::show_duration(got), allowed: format!("between {least} and {most}") })
 }
 
 // === impl Instances ===
@@ -148,5 +183,26 @@ impl Instances {
 impl Default for Probation {
     fn default() -> Self {
         Self { time: Duration::from_secs(60), max_losses: 3 }
+    }
+}
+
+// === impl Retry ===
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            initial_delay: Duration::from_millis(200),
+            max_delay: Duration::from_secs(30),
+            parked_delay: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Retry {
+    fn check(&self) -> Result<(), OutOfRange> {
+        let Self { initial_delay, max_delay, parked_delay } = self;
+        delay("retry.initialDelay", *initial_delay, DELAY.0)?;
+        delay("retry.maxDelay", *max_delay, *initial_delay)?;
+        delay("retry.parkedDelay", *parked_delay, DELAY.0)
     }
 }

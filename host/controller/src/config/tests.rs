@@ -46,12 +46,12 @@ fn a_toml_file_is_read() {
 #[test]
 fn the_error_of_an_unknown_key_names_line_and_the_closest_known_key() {
     insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"
-    plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)
+    plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)
     ");
-    insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)");
+    insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)");
     insta::assert_snapshot!(error(&GOOD.replace("  name: hello", "  nam: hello")), @"plugins/hello/plugin.yaml:5:3: unknown key `nam` in `serviceAccount`; did you mean `name`? (known keys: namespace, name)");
     insta::assert_snapshot!(error(&format!("{GOOD}limits:\n  memry: 64Mi\n")), @"plugins/hello/plugin.yaml:11:3: unknown key `memry` in `limits`; did you mean `memory`? (known keys: memory, callDeadline, startDeadline, logLinesPerSecond, requestsPerSecond, hostcall, crossing, tableElements, coreInstances, tries, lossTries)");
-    insta::assert_snapshot!(toml_error("name = \"a\"\ncomponnt = \"b\"\n"), @"hello.toml:2:1: unknown key `componnt`; did you mean `component`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)");
+    insta::assert_snapshot!(toml_error("name = \"a\"\ncomponnt = \"b\"\n"), @"hello.toml:2:1: unknown key `componnt`; did you mean `component`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)");
 }
 
 #[test]
@@ -93,6 +93,9 @@ fn the_settings_of_a_plugin_have_defaults_and_ranges() {
     insta::assert_snapshot!(with("instances: {idle: 5s}"), @"plugins/hello/plugin.yaml:10:13: unknown key `idle` in `instances` (known keys: idleAfter, recycleAfterCalls, recycleAboveMemory)");
     insta::assert_snapshot!(with("instances: 5s"), @r#"plugins/hello/plugin.yaml:10:12: instances: invalid type: string "5s", expected a mapping such as {idleAfter: 60s}"#);
     insta::assert_snapshot!(with("probation: {time: 1441m}"), @"plugins/hello/plugin.yaml: probation.time: 1441m is not 0s (off) or between 100ms and 1440m");
+    insta::assert_snapshot!(with("retry: {initialDelay: 0s}"), @"plugins/hello/plugin.yaml: retry.initialDelay: 0ms is not between 1ms and 1440m");
+    insta::assert_snapshot!(with("retry: {initialDelay: 2s, maxDelay: 1s}"), @"plugins/hello/plugin.yaml: retry.maxDelay: 1s is not between 2s and 1440m");
+    insta::assert_snapshot!(with("retry: {parkedDelay: 25h}"), @"");
     insta::assert_snapshot!(with("probation: {maxLosses: 1001}"), @"plugins/hello/plugin.yaml: probation.maxLosses: 1001 is not between 0 and 1000");
 }
 
@@ -126,7 +129,7 @@ fn a_folder_is_read_into_valid_files_and_errors() {
     let errors: Vec<_> = loaded.errors.iter().map(|error| error.to_string().replace(&root, "")).collect();
     insta::assert_snapshot!(errors.join("\n"), @"
     c.yml: the plugin name `hello` is already used in a.yaml
-    d.toml:1:1: unknown key `nam`; did you mean `name`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)
+    d.toml:1:1: unknown key `nam`; did you mean `name`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)
     ");
 
     assert!(load_dir(&dir.path().join("absent")).is_err());
@@ -138,7 +141,7 @@ fn a_folder_is_read_into_valid_files_and_errors() {
 fn the_detail_of_an_error_leaves_the_path_out() {
     let detail = |text: &str| PluginFile::parse(Path::new("a: b/plugin.yaml"), text).unwrap_err().detail();
     insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"
-    line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, shadow)
+    line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)
     ");
     insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is not a valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
     insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"limits.memory: 1Ki is not between 64Ki and 4Gi");

@@ -25,9 +25,10 @@ impl PluginFile {
             weight,
             instances,
             probation,
+            retry,
             shadow: _,
         } = self;
-        json!({
+        let mut json = json!({
             "name": name,
             "component": "",
             "serviceAccount": service_account,
@@ -40,7 +41,11 @@ impl PluginFile {
             "weight": weight,
             "instances": instances,
             "probation": probation,
-        })
+        });
+        if let Some(retry) = retry {
+            json["retry"] = json!(retry);
+        }
+        json
     }
 
     /// Reads what [`PluginFile::to_json`] returned. The file has no shadow.
@@ -94,6 +99,9 @@ mod tests {
             [probation]
             time = "90s"
             maxLosses = 0
+            [retry]
+            initialDelay = "5ms"
+            parkedDelay = "1m"
         "#;
         let path = Path::new("plugins/p.toml");
         let file = PluginFile::parse(path, text).unwrap();

@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
+use crate::config::{PluginFile, Retry};
+
 /// How the host retries calls that failed. Each object and key has its own count of failures.
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
-    /// The wait after the first failure. It doubles with each further one.
+    /// The wait after the first failure. It doubles with each further one. A plugin's file may set it:
+    /// `retry.initialDelay`.
     pub base: Duration,
-    /// The longest wait.
+    /// The longest wait. A plugin's file may set it: `retry.maxDelay`.
     pub cap: Duration,
     /// The host parks an object after so many failures in a row. A plugin's file may set it: `limits.tries`.
     pub tries: u32,
     /// The host parks an object after it cost so many instances. A plugin's file may set it:
     /// `limits.lossTries`.
     pub loss_tries: u32,
-    /// The period of the slow timer, which retries everything that is parked.
+    /// The period of the slow timer, which retries everything that is parked. A plugin's file may set it:
+    /// `retry.parkedDelay`.
     pub parked_again: Duration,
 }
 
@@ -50,17 +54,23 @@ pub(super) struct Restarts {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self {
-            base: Duration::from_millis(200),
-            cap: Duration::from_secs(30),
-            tries: 6,
-            loss_tries: 3,
-            parked_again: Duration::from_secs(300),
-        }
+        let Retry { initial_delay: base, max_delay: cap, parked_delay: parked_again } = Retry::default();
+        Self { base, cap, tries: 6, loss_tries: 3, parked_again }
     }
 }
 
 impl RetryPolicy {
+    /// Returns the policy for a plugin: what its file sets, and else what this one has.
+    pub(crate) fn of(&self, file: &PluginFile) -> Self {
+        let (tries, loss_tries) = (file.limits.tries, file.limits.loss_tries);
+        match &file.retry {
+            None => Self { tries, loss_tries, ..self.clone() },
+            Some(Retry { initial_delay, max_delay, parked_delay }) => {
+                Self { base: *initial_delay, cap: *max_delay, tries, loss_tries, parked_again: *parked_delay }
+            }
+        }
+    }
+
     /// Returns how long to wait after so many failures (at least one); `None` when the object is to be
     /// parked.
     #[must_use]
@@ -139,6 +149,21 @@ mod tests {
         assert_eq!(waits, [Some(200), Some(400), Some(800), Some(1000), None]);
         let patient = RetryPolicy { tries: u32::MAX, ..policy };
         assert_eq!(patient.after(100), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn the_file_of_a_plugin_sets_its_delays_and_tries() {
+        let host = RetryPolicy { base: Duration::from_millis(20), ..RetryPolicy::default() };
+        let of = |retry: &str| {
+            let text =
+                "name: p\ncomponent: p.wasm\nserviceAccount: {namespace: a, name: b}\nlimits: {tries: 7}\n";
+            host.of(&PluginFile::parse("p.yaml".as_ref(), &format!("{text}{retry}")).unwrap())
+        };
+        let unset = of("");
+        assert_eq!((unset.base, unset.cap, unset.tries), (host.base, host.cap, 7));
+        let set = of("retry: {initialDelay: 5ms, maxDelay: 1000s}");
+        assert_eq!((set.base, set.cap), (Duration::from_millis(5), Duration::from_secs(1000)));
+        assert_eq!((set.tries, set.parked_again), (7, RetryPolicy::default().parked_again));
     }
 
     #[tokio::test(start_paused = true)]

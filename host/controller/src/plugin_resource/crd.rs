@@ -57,7 +57,7 @@ fn schema_of<T: JsonSchema>() -> Value {
 }
 
 /// Replaces what JSON Schema has and structural schemas do not have. A default inside of `limits`,
-/// `instances` and `probation` is left out: it is the host's, and may change with its version.
+/// `instances`, `probation` and `retry` is left out: it is the host's, and may change with its version.
 fn make_structural(schema: &mut Value, is_within_settings: bool) {
     let Value::Object(object) = schema else { return };
     object.remove("title");
@@ -96,7 +96,7 @@ fn make_structural(schema: &mut Value, is_within_settings: bool) {
     }
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         for (name, property) in properties {
-            let is_settings = matches!(name.as_str(), "limits" | "instances" | "probation");
+            let is_settings = matches!(name.as_str(), "limits" | "instances" | "probation" | "retry");
             if is_settings && let Value::Object(property) = property {
                 property.remove("default");
             }

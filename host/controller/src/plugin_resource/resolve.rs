@@ -153,6 +153,7 @@ impl Resolver<'_> {
             weight: spec.weight,
             instances: spec.instances.clone().unwrap_or_default(),
             probation: spec.probation.clone().unwrap_or_default(),
+            retry: spec.retry.clone(),
             shadow: None,
         };
         file.check_settings().map_err(|error| invalid(format!("spec.{error}")))?;

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::config::{Instances, Probation, settings};
+use crate::config::{Instances, Probation, Retry, settings};
 
 /// The group of both kinds.
 pub(crate) const GROUP: &str = "oarlock.dev";
@@ -107,6 +107,10 @@ pub struct PluginSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Probation>")]
     pub probation: Option<Probation>,
+    /// When calls that failed are made again. `limits.tries` says how often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Retry>")]
+    pub retry: Option<Retry>,
 }
 
 /// How the host runs one plugin that serves the whole cluster.

@@ -27,7 +27,7 @@ use super::plugin_slot::MadeOf;
 use super::{Host, PluginSlot};
 use crate::access::AccountState;
 use crate::config::PluginFile;
-use crate::dispatch::{Generation, GenerationView, LaneConfig, MakeInstance, RetryPolicy};
+use crate::dispatch::{Generation, GenerationView, LaneConfig, MakeInstance};
 use crate::generations::{GenerationHandle, Purpose};
 use crate::plan::{Exported, Plan, SubscriptionPlan};
 use crate::rbac::Needs;
@@ -266,11 +266,7 @@ impl Preparation<'_> {
                 handler: parts.component.exports_handler(),
                 reconciler: parts.component.exports_reconciler(),
             },
-            retry: RetryPolicy {
-                tries: file.limits.tries,
-                loss_tries: file.limits.loss_tries,
-                ..host.dispatch.retry.clone()
-            },
+            retry: host.dispatch.retry.of(file),
             health: Arc::default(),
             maker,
             instance,

@@ -313,6 +313,7 @@ async fn the_api_server_refuses_specs_that_cannot_be_meant() {
         ("a", two, "exactly one of"),
         ("a", with("concurrency", json!(0)), "spec.concurrency"),
         ("a", with("limits", json!({"memory": "64MB"})), "spec.limits.memory"),
+        ("a", with("retry", json!({"maxDelay": "5 minutes"})), "spec.retry.maxDelay"),
         ("a", with("configFrom", json!({})), "exactly one of configMap and secret must be set"),
         ("a.b", hello(), "the name must be a DNS label other than shadow"),
     ] {
@@ -326,5 +327,9 @@ async fn the_api_server_refuses_specs_that_cannot_be_meant() {
         let refused = objects.rig.client.request::<Value>(request).await.unwrap_err().to_string();
         assert!(refused.contains(wrong), "{spec}: {refused}");
     }
+    // What only the host checks is said in the status.
+    objects.create("b", with("retry", json!({"initialDelay": "2s", "maxDelay": "1s"}))).await;
+    let refused = objects.condition("b", "Ready", "False", "InvalidSpec").await;
+    assert_eq!(refused, "spec.retry.maxDelay: 1s is not between 2s and 1440m");
     objects.rig.end().await;
 }

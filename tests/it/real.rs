@@ -5,4 +5,5 @@ mod kubectl_plugin;
 mod mirror;
 mod plugin_accounts;
 mod plugin_objects;
+mod plugin_sources;
 mod pods;

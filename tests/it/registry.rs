@@ -14,15 +14,15 @@ use sha2::{Digest as _, Sha256};
 use crate::command::{refused, written};
 
 /// `crane registry serve`, which ends with this value.
-struct Registry {
+pub(crate) struct Registry {
     crane: PathBuf,
     process: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Registry {
     /// Starts a registry with its content in memory. Skips the test if Go is missing.
-    fn start() -> anyhow::Result<Self> {
+    pub(crate) fn start() -> anyhow::Result<Self> {
         let crane = tool::path("crane")?;
         let mut process = Command::new(&crane)
             .args(["registry", "serve", "--address", "127.0.0.1:0"])

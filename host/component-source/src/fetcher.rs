@@ -146,7 +146,10 @@ impl Fetcher {
         ask: impl Future<Output = Result<Fetched, Error>>,
     ) -> Result<Fetched, Error> {
         let asked = timeout(TOTAL, ask).await.unwrap_or_else(|_| {
-            let message = format!("{name} was not fetched within {} s", TOTAL.as_secs());
+            let message = format!(
+                "{name} was not fetched within {} s, with the time that it waited for other downloads of its namespace",
+                TOTAL.as_secs()
+            );
             Err(Error::new(Reason::Unavailable, message)
                 .hint("check the registry or server; the host tries again"))
         });

@@ -48,12 +48,20 @@ pub(crate) async fn run(args: LogsArgs, finding: Finding<'_>) -> Ended {
 /// away ends too.
 pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines: LinesChoice) -> Ended {
     let path = client.names().operation(plugin, "logs");
+    let began_at = Instant::now();
     let mut log: Option<String> = None;
     let mut numbered = NumberedLines::default();
     let mut lost: Option<Instant> = None;
     loop {
         let from = log.as_ref().zip(numbered.next).map(|(log, next)| format!("&from={log}-{next}"));
-        let asked = format!("{path}?numbered=true&{}{}", query(&lines), from.unwrap_or_default());
+        // Later connections ask for all since the first one: `from` says where to go on in the same log.
+        let (tail, more) = match log {
+            None => (lines.tail, Duration::ZERO),
+            Some(_) => (None, began_at.elapsed() + Duration::from_secs(1)),
+        };
+        let since = lines.since.map(|since| since + more);
+        let lines_now = LinesChoice { tail, since, ..lines };
+        let asked = format!("{path}?numbered=true&{}{}", query(&lines_now), from.unwrap_or_default());
         let answer = match client.stream(&asked).await {
             Ok(answer) => answer,
             Err(failure) => {
@@ -72,14 +80,15 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
         let header = |name| answer.headers().get(name).and_then(|it| it.to_str().ok());
         let now = header("oarlock-log").map(str::to_owned);
         // A connection that ends before its first line is continued too.
-        numbered.next = header("oarlock-first-line").and_then(|it| it.parse().ok()).or(numbered.next);
+        let first = header("oarlock-first-line").and_then(|it| it.parse().ok());
+        numbered.next = first.or(numbered.next.filter(|_| log == now));
         if log.is_some() && log != now {
             eprintln!("note: another host leads, or the plugin was loaded again: its lines follow");
         }
         log = now;
         numbered.incomplete.clear();
         let mut body = answer.into_body();
-        let began_at = Instant::now();
+        let connected_at = Instant::now();
         loop {
             let frame = match timeout(STREAM_LIMIT, body.frame()).await {
                 Ok(None) => break,
@@ -97,7 +106,7 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
         if !lines.follow {
             return Ok(());
         }
-        if began_at.elapsed() > RETRY_PAUSE * 2 {
+        if connected_at.elapsed() > RETRY_PAUSE * 2 {
             lost = None;
         }
         lost.get_or_insert_with(Instant::now);

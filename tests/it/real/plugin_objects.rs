@@ -18,7 +18,7 @@ const PLUGIN: &str = "/apis/oarlock.dev/v1alpha1/namespaces/team-a/plugins/hello
 const OPT_IN: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/team-a/rolebindings/oarlock-impersonator";
 
 /// The account of the plugin, which may watch ConfigMaps of its namespace.
-const ACCOUNT: &str = r#"
+pub(super) const ACCOUNT: &str = r#"
 {kind: ServiceAccount, apiVersion: v1, metadata: {name: hello, namespace: team-a}}
 ---
 {kind: Role, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: hello, namespace: team-a}, rules: [
@@ -30,7 +30,7 @@ const ACCOUNT: &str = r#"
 "#;
 
 /// The controller manager fills `oarlock-watch` from the roles with its label. None runs here.
-const WATCH_ROLE: &str = r#"
+pub(super) const WATCH_ROLE: &str = r#"
 kind: ClusterRoleBinding
 apiVersion: rbac.authorization.k8s.io/v1
 metadata: {name: oarlock-watch-default}
@@ -153,7 +153,7 @@ async fn a_standby_writes_no_status_until_it_leads() -> anyhow::Result<()> {
 }
 
 /// Makes the folder of a host's components, and copies these guests to it.
-fn components(cluster: &Cluster, of: &str, guests: &[&str]) -> anyhow::Result<PathBuf> {
+pub(super) fn components(cluster: &Cluster, of: &str, guests: &[&str]) -> anyhow::Result<PathBuf> {
     let folder = cluster.path(of).join("components");
     fs::create_dir_all(&folder)?;
     for guest in guests {
@@ -163,7 +163,7 @@ fn components(cluster: &Cluster, of: &str, guests: &[&str]) -> anyhow::Result<Pa
 }
 
 /// Starts a host with the rights of the installation, and with the folders of this name.
-async fn host(cluster: &Cluster, name: &str, more: Vec<OsString>) -> anyhow::Result<HostProcess> {
+pub(super) async fn host(cluster: &Cluster, name: &str, more: Vec<OsString>) -> anyhow::Result<HostProcess> {
     let (namespace, account) = HOST_ACCOUNT;
     let kubeconfig = cluster.kubeconfig_for(namespace, account).await?;
     let folder = cluster.path(name);
@@ -189,18 +189,34 @@ fn plugin(guest: &str) -> Value {
     })
 }
 
-async fn change(cluster: &Cluster, spec: Value) -> anyhow::Result<()> {
+pub(super) async fn change(cluster: &Cluster, spec: Value) -> anyhow::Result<()> {
     cluster.request("PATCH", PLUGIN, Some(&json!({"spec": spec}))).await.map(drop)
 }
 
-async fn status(cluster: &Cluster) -> anyhow::Result<Value> {
+pub(super) async fn status(cluster: &Cluster) -> anyhow::Result<Value> {
     Ok(cluster.request("GET", PLUGIN, None).await?["status"].take())
 }
 
-/// Waits until a condition has this status and reason, and returns its message.
-async fn condition(cluster: &Cluster, kind: &str, is: &str, reason: &str) -> anyhow::Result<String> {
+/// Waits until a condition of the Plugin has this status and reason, and returns its message.
+pub(super) async fn condition(
+    cluster: &Cluster,
+    kind: &str,
+    is: &str,
+    reason: &str,
+) -> anyhow::Result<String> {
+    condition_of(cluster, PLUGIN, kind, is, reason).await
+}
+
+/// Waits until a condition of the object at this path has this status and reason, and returns its message.
+pub(super) async fn condition_of(
+    cluster: &Cluster,
+    path: &str,
+    kind: &str,
+    is: &str,
+    reason: &str,
+) -> anyhow::Result<String> {
     let condition = wait_until(&format!("{kind}={is} {reason}"), async || {
-        let status = status(cluster).await;
+        let status = cluster.request("GET", path, None).await.map(|mut it| it["status"].take());
         let conditions = status.as_ref().ok().and_then(|it| it["conditions"].as_array());
         let is_it = |it: &&Value| it["type"] == kind && it["status"] == is && it["reason"] == reason;
         let found = conditions.and_then(|it| it.iter().find(is_it)).cloned();

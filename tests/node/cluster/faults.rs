@@ -34,10 +34,14 @@ const SELECTED: &str = "OARLOCK_NODE_FAULT";
 enum Fault {
     /// SIGKILL of the leader.
     Leader,
+    /// SIGTERM of the leader.
+    Terminated,
     /// SIGKILL of the standby.
     Standby,
     /// SIGKILL of both hosts at once.
     Both,
+    /// A rolling update of both hosts.
+    RollOut,
     /// SIGKILL of the API server, which starts again at once.
     ApiServer,
     /// SIGKILL of etcd, which starts again at once.
@@ -135,7 +139,8 @@ impl Begun<'_> {
     /// Injects and ends a fault. Returns the gap, and when the fault ended.
     async fn inject(self, fault: Fault) -> Result<(Duration, Instant)> {
         match fault {
-            Fault::Leader | Fault::Standby | Fault::Both => self.kill_hosts(fault).await,
+            Fault::Leader | Fault::Terminated | Fault::Standby | Fault::Both => self.kill_hosts(fault).await,
+            Fault::RollOut => self.roll_out().await,
             Fault::ApiServer | Fault::Etcd | Fault::Outage => self.kill_component(fault).await,
             Fault::Partition => self.partition().await,
             Fault::Token => self.replace_tokens().await,
@@ -155,8 +160,10 @@ impl Fault {
     fn all() -> Vec<Self> {
         let installed = [
             Self::Leader,
+            Self::Terminated,
             Self::Standby,
             Self::Both,
+            Self::RollOut,
             Self::ApiServer,
             Self::Etcd,
             Self::Outage,
@@ -184,8 +191,10 @@ impl Fault {
     fn name(self) -> &'static str {
         match self {
             Self::Leader => "kill -9 of the leader",
+            Self::Terminated => "SIGTERM of the leader",
             Self::Standby => "kill -9 of the standby",
             Self::Both => "kill -9 of both hosts",
+            Self::RollOut => "rolling update of the hosts",
             Self::ApiServer => "kill -9 of the API server",
             Self::Outage => "no API server until the Lease is lost",
             Self::Etcd => "kill -9 of etcd",

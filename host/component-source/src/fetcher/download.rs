@@ -75,25 +75,31 @@ impl Fetcher {
         request: impl Future<Output = Result<Response, Error>>,
     ) -> Result<CachedComponent, Error> {
         let digest = record.component;
-        let lock = self.shared.downloads.lock_of(key, digest);
-        let _only_one = lock.lock().await;
-        let known = {
-            let key = key.clone();
-            self.blocking(move |shared| {
-                let is_known = shared.records.read(&key).is_some_and(|record| record.component == digest);
-                Ok(if is_known { shared.cache.get(digest) } else { None })
-            })
-        };
-        let component = match known.await? {
+        let component = match self.known(key, digest).await? {
             Some(component) => component,
             None => {
+                // Before the lock: what waits for the downloads of its tenant must hold up no other tenant.
                 let _permit = self.shared.downloads.permits.acquire(&tenant.to_owned()).await;
-                let response = request.await?;
-                self.download(response, digest, size).await?
+                let lock = self.shared.downloads.lock_of(key, digest);
+                let _only_one = lock.lock().await;
+                match self.known(key, digest).await? {
+                    Some(component) => component,
+                    None => self.download(request.await?, digest, size).await?,
+                }
             }
         };
         self.remember(key, record).await;
         Ok(component)
+    }
+
+    /// Returns a component from the cache, if this source referred to it before.
+    async fn known(&self, key: &RecordKey, digest: Digest) -> Result<Option<CachedComponent>, Error> {
+        let key = key.clone();
+        self.blocking(move |shared| {
+            let is_known = shared.records.read(&key).is_some_and(|record| record.component == digest);
+            Ok(if is_known { shared.cache.get(digest) } else { None })
+        })
+        .await
     }
 
     async fn download(

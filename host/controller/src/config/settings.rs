@@ -59,6 +59,7 @@ pub struct Probation {
 )]
 pub struct Retry {
     /// The delay after the first failure of an object or key. It doubles with each further failure in a row.
+    /// An event of the object or another version does not shorten a delay that has begun.
     #[serde(with = "units::duration")]
     #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(DELAY)))]
     pub initial_delay: Duration,
@@ -68,7 +69,7 @@ pub struct Retry {
     pub max_delay: Duration,
     /// The time after which everything that is parked is tried once more.
     #[serde(with = "units::duration")]
-    #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(DELAY)))]
+    #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(PARKED)))]
     pub parked_delay: Duration,
 }
 
@@ -89,7 +90,8 @@ pub(crate) const MAX_CONCURRENCY: u32 = 256;
 pub(crate) const MAX_WEIGHT: u32 = 1_000;
 const MAX_LOSSES: u32 = 1_000;
 const TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(24 * 3_600));
-const DELAY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(24 * 3_600));
+const DELAY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(600));
+const PARKED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3_600));
 /// The range of `instances.recycleAboveMemory`, if it is not 0.
 const MEMORY: (u64, u64) = (64 << 10, 4 << 30);
 
@@ -154,11 +156,11 @@ fn time_or_off(key: &'static str, got: Duration) -> Result<(), OutOfRange> {
     })
 }
 
-fn delay(key: &'static str, got: Duration, least: Duration) -> Result<(), OutOfRange> {
-    if (least..=DELAY.1).contains(&got) {
+fn delay(key: &'static str, got: Duration, (least, most): (Duration, Duration)) -> Result<(), OutOfRange> {
+    if (least..=most).contains(&got) {
         return Ok(());
     }
-    let (least, most) = (units::show_duration(least), units::show_duration(DELAY.1));
+    let (least, most) = (units::show_duration(least), units::show_duration(most));
     Err(OutOfRange { key, got: units::show_duration(got), allowed: format!("between {least} and {most}") })
 }
 
@@ -201,8 +203,8 @@ impl Default for Retry {
 impl Retry {
     fn check(&self) -> Result<(), OutOfRange> {
         let Self { initial_delay, max_delay, parked_delay } = self;
-        delay("retry.initialDelay", *initial_delay, DELAY.0)?;
-        delay("retry.maxDelay", *max_delay, *initial_delay)?;
-        delay("retry.parkedDelay", *parked_delay, DELAY.0)
+        delay("retry.initialDelay", *initial_delay, DELAY)?;
+        delay("retry.maxDelay", *max_delay, (*initial_delay, DELAY.1))?;
+        delay("retry.parkedDelay", *parked_delay, PARKED)
     }
 }

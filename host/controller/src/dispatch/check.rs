@@ -13,6 +13,8 @@
 //! 5. **Listers that wake.** Their notifications wake keys, without a call ([`waking`](super::waking)).
 //! 6. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
 
+use std::time::Duration;
+
 use oarlock_informer::{Notification, listener::Delivery};
 
 use super::Dispatcher;
@@ -21,6 +23,9 @@ use super::crash_backoff::Decision;
 use super::due_call::{CallKey, DueCall, Outcome};
 use crate::kube_access::OwnWriteDecision;
 use crate::traces::EventTrace;
+
+/// When a notification whose keys do not fit into the work queue is tried again.
+const FULL_AGAIN: Duration = Duration::from_secs(30);
 
 // === impl CallKey ===
 
@@ -82,6 +87,6 @@ impl Dispatcher {
             let cause = trace.as_ref().map(EventTrace::cause);
             is_full |= self.queue.add_for(key, &version, is_initial, cause).is_err();
         }
-        if is_full { Outcome::RetryAfter(active.retry.cap) } else { Outcome::Done }
+        if is_full { Outcome::RetryAfter(FULL_AGAIN) } else { Outcome::Done }
     }
 }

@@ -64,3 +64,23 @@ async fn mirror_copies_a_source_as_soon_as_its_account_may_see_namespaces_again(
     assert_eq!(copy.data.unwrap()["colour"], "blue");
     rig.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_writes_of_a_plugin_with_dry_run_are_checked_and_not_stored() {
+    let rig = Rig::start().await;
+    let namespaces: Api<Namespace> = Api::all(rig.client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "team-a"}})).unwrap();
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    rig.plugin_with("mirror", "mirror", json!({"dryRun": true}));
+    rig.serves("mirror", 1).await;
+    let source = json!({
+        "metadata": {"name": "settings", "annotations": {"oarlock.dev/mirror-to": "team-a"}},
+        "data": {"colour": "blue"},
+    });
+    let source: ConfigMap = serde_json::from_value(source).unwrap();
+    rig.config_maps().create(&PostParams::default(), &source).await.unwrap();
+    rig.line(|line| line["event"] == "guest-log" && line["message"] == "copied").await;
+    let copies: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "team-a");
+    assert!(copies.get_opt("settings").await.unwrap().is_none(), "the write was a dry run");
+    rig.end().await;
+}

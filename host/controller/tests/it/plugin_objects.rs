@@ -330,6 +330,6 @@ async fn the_api_server_refuses_specs_that_cannot_be_meant() {
     // What only the host checks is said in the status.
     objects.create("b", with("retry", json!({"initialDelay": "2s", "maxDelay": "1s"}))).await;
     let refused = objects.condition("b", "Ready", "False", "InvalidSpec").await;
-    assert_eq!(refused, "spec.retry.maxDelay: 1s is not between 2s and 1440m");
+    assert_eq!(refused, "spec.retry.maxDelay: 1s is not between 2s and 10m");
     objects.rig.end().await;
 }

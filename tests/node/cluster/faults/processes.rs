@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use oarlock_node::Component;
 
-use crate::cluster::{Cluster, Pod};
+use crate::cluster::{Cluster, NAMESPACE, Pod};
 
 use super::{Begun, Fault};
 
@@ -13,12 +13,13 @@ impl Begun<'_> {
     pub(super) async fn kill_hosts(self, fault: Fault) -> Result<(Duration, Instant)> {
         let Self { cluster, load, leader, standby, .. } = self;
         let killed = match fault {
-            Fault::Leader => vec![leader],
+            Fault::Leader | Fault::Terminated => vec![leader],
             Fault::Standby => vec![standby],
             _ => vec![leader, standby],
         };
+        let signal = if matches!(fault, Fault::Terminated) { "TERM" } else { "KILL" };
         for pod in &killed {
-            cluster.signal(pod, "KILL")?;
+            cluster.signal(pod, signal)?;
         }
         // Not earlier: what was created before the fault may have its copy in spite of it.
         let fault_at = Instant::now();
@@ -26,6 +27,18 @@ impl Begun<'_> {
         for pod in &killed {
             cluster.until_restarted(pod)?;
         }
+        Ok((gap, fault_at))
+    }
+
+    /// Replaces both replicas. The delays of a roll-out are those of the copies, the longest of which is
+    /// reported.
+    pub(super) async fn roll_out(self) -> Result<(Duration, Instant)> {
+        let Self { cluster, load, .. } = self;
+        let fault_at = Instant::now();
+        cluster.node.kubectl(["rollout", "restart", "deployment/oarlock", "--namespace", NAMESPACE])?;
+        let gap = load.first_copy_since(fault_at).await?;
+        let status = ["rollout", "status", "deployment/oarlock", "--timeout=300s", "--namespace", NAMESPACE];
+        cluster.node.kubectl(status)?;
         Ok((gap, fault_at))
     }
 

@@ -18,16 +18,17 @@ use crate::registry::Registry;
 
 const CLUSTER_PLUGIN: &str = "/apis/oarlock.dev/v1alpha1/clusterplugins/hello";
 
-/// The account of the ClusterPlugin, which may watch ConfigMaps of team-b.
+/// The account of the ClusterPlugin, which may watch ConfigMaps of team-b. The namespace of a host outside of
+/// the cluster is that of its kubeconfig.
 const CLUSTER_ACCOUNT: &str = r#"
-{kind: ServiceAccount, apiVersion: v1, metadata: {name: hello, namespace: oarlock-system}}
+{kind: ServiceAccount, apiVersion: v1, metadata: {name: hello, namespace: default}}
 ---
 {kind: Role, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: hello, namespace: team-b}, rules: [
   {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}]}
 ---
 {kind: RoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: hello, namespace: team-b},
   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: hello},
-  subjects: [{kind: ServiceAccount, name: hello, namespace: oarlock-system}]}
+  subjects: [{kind: ServiceAccount, name: hello, namespace: default}]}
 "#;
 
 /// The right to read the Secret with the configuration.
@@ -139,7 +140,7 @@ async fn a_cluster_plugin_acts_as_an_account_of_the_hosts_namespace() -> anyhow:
     cluster.apply(&plugin.to_string()).await?;
     // The host's own namespace opts in as any other one does.
     condition_of(&cluster, CLUSTER_PLUGIN, "Authorized", "False", "NamespaceNotOptedIn").await?;
-    cluster.apply(&written(checkout(), &["rbac", "--namespace", "oarlock-system"])?).await?;
+    cluster.apply(&written(checkout(), &["rbac", "--namespace", "default"])?).await?;
     condition_of(&cluster, CLUSTER_PLUGIN, "Ready", "True", "Serving").await?;
     for team in ["team-a", "team-b"] {
         let object = json!({"metadata": {"name": "one", "labels": {"app": "hello"}}});

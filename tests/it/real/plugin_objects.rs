@@ -3,9 +3,10 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use kube::config::Kubeconfig;
 use oarlock_tests::cluster::{Cluster, HOST_ACCOUNT, election_arguments};
 use oarlock_tests::control_plane;
 use oarlock_tests::host_process::{HostProcess, Printed};
@@ -54,7 +55,6 @@ async fn an_operator_applies_swaps_breaks_suspends_and_deletes_a_plugin() -> any
     assert!(message.contains("oarlock rbac --namespace team-a | kubectl apply -f -"), "{message}");
     opt_in(&cluster, &[]).await?;
     condition(&cluster, "Ready", "True", "Serving").await?;
-    let first = status(&cluster).await?["digest"].clone();
 
     // It receives what its account may see.
     for (team, name) in [("team-b", "one"), ("team-a", "one"), ("team-a", "panic")] {
@@ -65,31 +65,7 @@ async fn an_operator_applies_swaps_breaks_suspends_and_deletes_a_plugin() -> any
     host.wait_for("the ConfigMap of team-a", |printed| delivered(printed, "team-a")).await?;
     assert!(delivered(&host.printed(), "team-b").is_none(), "its account may not see team-b");
 
-    // Another component, then one that is none, then one that loses its instances.
-    change(&cluster, json!({"source": {"file": {"path": "hello-c.wasm"}}})).await?;
-    wait_until("the other component", async || {
-        let status = status(&cluster).await;
-        let is_other = status.as_ref().is_ok_and(|it| it["digest"] != first && it["phase"] == "Serving");
-        if is_other { Ok(()) } else { Err(status) }
-    })
-    .await?;
-    let good = status(&cluster).await?["digest"].clone();
-    change(&cluster, json!({"source": {"file": {"path": "text.wasm"}}})).await?;
-    condition(&cluster, "Degraded", "True", "NotAComponent").await?;
-    condition(&cluster, "Ready", "True", "Serving").await?;
-    let crashing =
-        json!({"source": {"file": {"path": "traps.wasm"}}, "probation": {"time": "10m", "maxLosses": 0}});
-    change(&cluster, crashing).await?;
-    condition(&cluster, "Degraded", "True", "RolledBack").await?;
-    assert_eq!(status(&cluster).await?["digest"], good, "the version before serves again");
-    change(&cluster, json!({"source": {"file": {"path": "hello-rust.wasm"}}, "probation": null})).await?;
-    condition(&cluster, "Degraded", "False", "AsExpected").await?;
-
-    // Suspended, and called again.
-    change(&cluster, json!({"suspend": true})).await?;
-    condition(&cluster, "Ready", "False", "Suspended").await?;
-    change(&cluster, json!({"suspend": false})).await?;
-    condition(&cluster, "Ready", "True", "Serving").await?;
+    swap_break_and_suspend(&cluster).await?;
 
     // Without the opt-in of its namespace it is unloaded.
     cluster.request("DELETE", OPT_IN, None).await?;
@@ -109,6 +85,46 @@ async fn an_operator_applies_swaps_breaks_suspends_and_deletes_a_plugin() -> any
     host.wait_for("the end of the plugin", |printed| {
         let ends = printed.events("plugin-unloaded").filter(|it| it["plugin"] == "team-a.hello").count();
         (ends == 2).then_some(())
+    })
+    .await?;
+    let (ended, _) = host.interrupt().await?;
+    assert!(ended.success(), "{ended}");
+    Ok(())
+}
+
+/// What a newcomer can try without a cluster.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_scene_plays_on_oarlock_dev() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (kubeconfig, components) = (folder.path().join("kubeconfig"), folder.path().join("components"));
+    fs::create_dir(&components)?;
+    copy_guests(&components, &["hello-rust", "hello-c", "traps"])?;
+    fs::write(components.join("text.wasm"), "no component")?;
+    let mut arguments: Vec<OsString> = vec!["dev".into(), "--level=debug".into()];
+    for (flag, path) in [("--kubeconfig", &kubeconfig), ("--component-dir", &components)] {
+        arguments.extend([flag.into(), path.into()]);
+    }
+    let mut host = HostProcess::start(arguments)?;
+    let written = wait_until("the kubeconfig", async || Kubeconfig::read_from(&kubeconfig)).await?;
+    let cluster = Cluster::connect(written).await?;
+    wait_until("the definitions", async || {
+        cluster.request("GET", "/apis/oarlock.dev/v1alpha1/plugins", None).await
+    })
+    .await?;
+    for name in ["team-a", "team-b"] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        cluster.apply(&namespace.to_string()).await?;
+    }
+    cluster.apply(ACCOUNT).await?;
+    cluster.apply(&plugin("hello-rust").to_string()).await?;
+    condition(&cluster, "Ready", "True", "Serving").await?;
+    // With this name, `traps` loses its instance.
+    let object = json!({"metadata": {"name": "panic", "labels": {"app": "hello"}}});
+    cluster.request("POST", "/api/v1/namespaces/team-a/configmaps", Some(&object)).await?;
+    swap_break_and_suspend(&cluster).await?;
+    cluster.request("DELETE", PLUGIN, None).await?;
+    host.wait_for("the end of the plugin", |printed| {
+        printed.events("plugin-unloaded").find(|it| it["plugin"] == "team-a.hello").map(|_| ())
     })
     .await?;
     let (ended, _) = host.interrupt().await?;
@@ -152,14 +168,51 @@ async fn a_standby_writes_no_status_until_it_leads() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Changes the Plugin, which serves `hello-rust`: to another component, to a file that is none, to one that
+/// loses its instances, and back; and suspends it for a moment.
+async fn swap_break_and_suspend(cluster: &Cluster) -> anyhow::Result<()> {
+    let first = status(cluster).await?["digest"].clone();
+    // Another component, then one that is none, then one that loses its instances.
+    change(cluster, json!({"source": {"file": {"path": "hello-c.wasm"}}})).await?;
+    wait_until("the other component", async || {
+        let status = status(cluster).await;
+        let is_other = status.as_ref().is_ok_and(|it| it["digest"] != first && it["phase"] == "Serving");
+        if is_other { Ok(()) } else { Err(status) }
+    })
+    .await?;
+    let good = status(cluster).await?["digest"].clone();
+    change(cluster, json!({"source": {"file": {"path": "text.wasm"}}})).await?;
+    condition(cluster, "Degraded", "True", "NotAComponent").await?;
+    condition(cluster, "Ready", "True", "Serving").await?;
+    let crashing =
+        json!({"source": {"file": {"path": "traps.wasm"}}, "probation": {"time": "10m", "maxLosses": 0}});
+    change(cluster, crashing).await?;
+    condition(cluster, "Degraded", "True", "RolledBack").await?;
+    assert_eq!(status(cluster).await?["digest"], good, "the version before serves again");
+    change(cluster, json!({"source": {"file": {"path": "hello-rust.wasm"}}, "probation": null})).await?;
+    condition(cluster, "Degraded", "False", "AsExpected").await?;
+
+    // Suspended, and called again.
+    change(cluster, json!({"suspend": true})).await?;
+    condition(cluster, "Ready", "False", "Suspended").await?;
+    change(cluster, json!({"suspend": false})).await?;
+    condition(cluster, "Ready", "True", "Serving").await?;
+    Ok(())
+}
+
 /// Makes the folder of a host's components, and copies these guests to it.
 pub(super) fn components(cluster: &Cluster, of: &str, guests: &[&str]) -> anyhow::Result<PathBuf> {
     let folder = cluster.path(of).join("components");
     fs::create_dir_all(&folder)?;
+    copy_guests(&folder, guests)?;
+    Ok(folder)
+}
+
+fn copy_guests(folder: &Path, guests: &[&str]) -> anyhow::Result<()> {
     for guest in guests {
         fs::copy(oarlock_built_guests::component(guest), folder.join(format!("{guest}.wasm")))?;
     }
-    Ok(folder)
+    Ok(())
 }
 
 /// Starts a host with the rights of the installation, and with the folders of this name.

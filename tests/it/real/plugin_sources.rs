@@ -1,5 +1,5 @@
-//! Plugins whose component or configuration is elsewhere, with the rights of the installation: a registry, and a
-//! Secret that the account may or may not read; and a ClusterPlugin.
+//! Plugins whose component or configuration is elsewhere, with the rights of the installation: a registry,
+//! and a Secret that the account may or may not read; and a ClusterPlugin.
 
 use std::fs;
 

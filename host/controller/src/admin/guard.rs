@@ -41,8 +41,8 @@ const QUESTIONS_PER_SECOND: f64 = 20.0;
 const QUESTIONS_AT_ONCE: u32 = 40;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many of these questions the requests of one address may ask, by second and at once: a client with wrong
-/// tokens leaves room for the others. All clients behind a port-forward have a loopback address.
+/// How many of these questions the requests of one address may ask, by second and at once: a client with
+/// wrong tokens leaves room for the others. All clients behind a port-forward have a loopback address.
 const SHARE_OF_ADDRESS: (f64, u32) = (5.0, 20);
 const SHARE_OF_LOOPBACK: (f64, u32) = (15.0, 30);
 

@@ -216,7 +216,8 @@ fn text_of(reader: &mut LineReader, form: LineForm) -> Vec<u8> {
         plugin: None,
         generation: None,
     });
-    // A line about lost lines has the number of the last of them: a client that goes on after it loses no more.
+    // A line about lost lines has the number of the last of them: a client that goes on after it loses no
+    // more.
     let numbers = skipped.iter().map(|_| read.first.saturating_sub(1)).chain(read.first..);
     let mut text = Vec::new();
     for (line, number) in skipped.iter().chain(&read.lines).zip(numbers) {

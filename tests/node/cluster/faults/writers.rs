@@ -32,9 +32,9 @@ pub(super) fn n_audited(cluster: &Cluster) -> Result<usize> {
     Ok(fs::read_to_string(cluster.node.audit_log())?.lines().count())
 }
 
-/// Checks in the audit log that only the host that had the Lease wrote for the plugin, and that the host wrote
-/// nothing for it as itself. On a slow machine a leader may lose its Lease without a fault, so hosts may write
-/// in turns.
+/// Checks in the audit log that only the host that had the Lease wrote for the plugin, and that the host
+/// wrote nothing for it as itself. On a slow machine a leader may lose its Lease without a fault, so hosts
+/// may write in turns.
 pub(super) fn check_only_leaders_wrote(cluster: &Cluster, begun_at: usize) -> Result<()> {
     let log = fs::read_to_string(cluster.node.audit_log())?;
     // The last line may not be complete yet.

@@ -75,18 +75,18 @@ impl Fetcher {
         request: impl Future<Output = Result<Response, Error>>,
     ) -> Result<CachedComponent, Error> {
         let digest = record.component;
+        if let Some(component) = self.known(key, digest).await? {
+            self.remember(key, record).await;
+            return Ok(component);
+        }
+        // Before the lock: what waits for the downloads of its tenant must hold up no other tenant.
+        let _permit = self.shared.downloads.permits.acquire(&tenant.to_owned()).await;
+        let lock = self.shared.downloads.lock_of(key, digest);
+        // Held until the record is written: the next one finds the component by it.
+        let _only_one = lock.lock().await;
         let component = match self.known(key, digest).await? {
             Some(component) => component,
-            None => {
-                // Before the lock: what waits for the downloads of its tenant must hold up no other tenant.
-                let _permit = self.shared.downloads.permits.acquire(&tenant.to_owned()).await;
-                let lock = self.shared.downloads.lock_of(key, digest);
-                let _only_one = lock.lock().await;
-                match self.known(key, digest).await? {
-                    Some(component) => component,
-                    None => self.download(request.await?, digest, size).await?,
-                }
-            }
+            None => self.download(request.await?, digest, size).await?,
         };
         self.remember(key, record).await;
         Ok(component)

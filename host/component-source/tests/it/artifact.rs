@@ -94,6 +94,28 @@ impl ReadReferenced for Nothing {
     }
 }
 
+/// An account of this tenant, without any right.
+pub(crate) struct Tenant(pub(crate) &'static str);
+
+#[async_trait]
+impl ReadReferenced for Tenant {
+    async fn config_map_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
+        Nothing.config_map_key(name, key).await
+    }
+
+    async fn secret_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
+        Nothing.secret_key(name, key).await
+    }
+
+    async fn pull_secret(&self, name: &str) -> Result<Vec<u8>, ReadError> {
+        Nothing.pull_secret(name).await
+    }
+
+    fn tenant(&self) -> &str {
+        self.0
+    }
+}
+
 /// An account that may read this one Secret, whatever its name.
 pub(crate) struct Secret(pub(crate) Vec<u8>);
 

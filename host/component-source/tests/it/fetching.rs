@@ -1,9 +1,10 @@
 //! Registries that behave.
 
-use oarlock_component_source::{Reason, Source, Verified};
+use futures::future::Either;
+use oarlock_component_source::{Digest, Reason, Source, Verified};
 
 use super::{
-    artifact::{Secret, blob, component, content, fetch, fetcher, loopback, oci, put, put_manifest},
+    artifact::{Secret, Tenant, blob, component, content, fetch, fetcher, loopback, oci, put, put_manifest},
     server::{Answer, Server},
 };
 
@@ -76,6 +77,45 @@ async fn concurrent_plugins_download_a_component_once() {
     }
     let blobs = server.requests().iter().filter(|it| it.contains("/blobs/")).count();
     assert_eq!(blobs, 1);
+}
+
+#[tokio::test]
+async fn promise_4_slow_downloads_of_one_tenant_do_not_hold_up_another() {
+    let server = Server::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = fetcher(dir.path(), &loopback(&server));
+    for tag in ["a", "b"] {
+        let late = Digest::of(&component(tag));
+        put(&server, tag, &component(tag));
+        server.answer(&format!("/v2/team/mirror/blobs/{late}"), Answer::Late);
+    }
+    put(&server, "shared", &component("one"));
+    let [a, b, shared] = [":a", ":b", ":shared"].map(|name| oci(&server, name));
+    let until_requested = async |what: &str, n_times: usize| {
+        let mut n_seen = 0;
+        while n_seen < n_times {
+            tokio::task::yield_now().await;
+            n_seen += server.requests().iter().filter(|it| it.contains(what)).count();
+        }
+    };
+    let late = futures::future::join(fetcher.fetch(&a, &Tenant("slow")), fetcher.fetch(&b, &Tenant("slow")));
+    let others = async {
+        until_requested("/blobs/", 2).await;
+        // The slow tenant's third source waits for its turn.
+        let third = fetcher.fetch(&shared, &Tenant("slow"));
+        let other = async {
+            until_requested("/manifests/shared", 1).await;
+            fetcher.fetch(&shared, &Tenant("other")).await
+        };
+        match futures::future::select(std::pin::pin!(third), std::pin::pin!(other)).await {
+            Either::Left(_) => panic!("the third download had no turn"),
+            Either::Right((fetched, _)) => fetched,
+        }
+    };
+    tokio::select! {
+        _ = late => panic!("nothing ends the downloads"),
+        fetched = others => assert_eq!(content(&fetched.unwrap()), component("one")),
+    }
 }
 
 #[tokio::test]

@@ -45,6 +45,8 @@ pub(crate) enum Answer {
     Authorized(&'static str, String, Box<Answer>),
     /// No answer.
     Never,
+    /// No answer yet: the clock goes on.
+    Late,
     /// Half of the content, and then nothing.
     Stalls(Vec<u8>),
     /// An announced length of 10 GB.
@@ -200,6 +202,7 @@ async fn write(
             clock.pause();
             std::future::pending().await
         }
+        Answer::Late => std::future::pending().await,
         Answer::Stalls(body) => {
             stream.write_all(head(body.len() as u64).as_bytes()).await?;
             stream.write_all(&body[..body.len() / 2]).await?;

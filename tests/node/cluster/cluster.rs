@@ -103,6 +103,11 @@ impl Cluster {
         line.split_whitespace().nth(1).map(str::to_owned).context("ctr shows no process id")
     }
 
+    /// Returns where the node sees a file of the host's container in a Pod.
+    pub(crate) fn file_of(&self, pod: &Pod, path: &str) -> Result<String> {
+        Ok(["/proc", &self.process(pod)?, "root", path].join("/"))
+    }
+
     /// Waits until a process of the node has ended.
     pub(crate) fn until_ended(&mut self, process: &str) -> Result<()> {
         let folder = format!("/proc/{process}");

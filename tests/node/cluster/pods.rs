@@ -62,7 +62,7 @@ pub(crate) async fn logs(cluster: &mut Cluster) -> Result<()> {
 /// forgotten its tokens, so it requests new ones: this shows the same without the wait.
 pub(crate) async fn token(cluster: &mut Cluster) -> Result<()> {
     let (leader, _) = cluster.leader_and_standby()?;
-    let file = format!("/proc/{}/root/{TOKEN}", cluster.process(&leader)?);
+    let file = cluster.file_of(&leader, TOKEN)?;
     let before = cluster.node.run("cat", [&file])?;
     let credential_before = credential(cluster, &leader)?;
 

@@ -67,7 +67,7 @@ impl Begun<'_> {
 }
 
 fn set(cluster: &Cluster, pod: &Pod, ahead: i64) -> Result<()> {
-    let folder = format!("/proc/{}/root/tmp", cluster.process(pod)?);
+    let folder = cluster.file_of(pod, "tmp")?;
     // A file that is replaced is never seen empty.
     let script = "echo \"$1\" >\"$2/clock.new\" && mv \"$2/clock.new\" \"$2/clock\"";
     cluster.node.run("sh", ["-c", script, "sh", &format!("+{ahead}"), &folder]).map(drop)

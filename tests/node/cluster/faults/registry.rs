@@ -12,7 +12,7 @@ use oarlock_node::{NODE_IP, REGISTRY};
 use oarlock_tests::host_process::binary;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, NAMESPACE, Pod, pods};
+use crate::cluster::{Cluster, NAMESPACE, pods};
 use crate::install::{apply, plugin, until_condition};
 
 use super::Begun;
@@ -192,7 +192,7 @@ fn until_unavailable(cluster: &mut Cluster, text: &str) -> Result<()> {
 /// Fills the volume with the caches of each replica.
 fn fill(cluster: &Cluster) -> Result<()> {
     for pod in pods(&cluster.node)? {
-        let file = in_pod(cluster, &pod, FILLER)?;
+        let file = cluster.file_of(&pod, FILLER)?;
         let full = cluster.node.run("dd", ["if=/dev/zero", &format!("of={file}"), "bs=4096"]);
         let error = format!("{:#}", full.err().context("the volume has no end")?);
         ensure!(error.contains("No space left on device"), "{error}");
@@ -202,11 +202,7 @@ fn fill(cluster: &Cluster) -> Result<()> {
 
 fn empty(cluster: &Cluster) -> Result<()> {
     for pod in pods(&cluster.node)? {
-        cluster.node.run("rm", [in_pod(cluster, &pod, FILLER)?])?;
+        cluster.node.run("rm", [cluster.file_of(&pod, FILLER)?])?;
     }
     Ok(())
-}
-
-fn in_pod(cluster: &Cluster, pod: &Pod, path: &str) -> Result<String> {
-    Ok(format!("/proc/{}/root/{path}", cluster.process(pod)?))
 }

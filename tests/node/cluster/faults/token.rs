@@ -15,7 +15,7 @@ use super::Begun;
 impl Begun<'_> {
     pub(super) async fn replace_tokens(self) -> Result<(Duration, Instant)> {
         let Self { cluster, load, leader, .. } = self;
-        let token = cluster.node.run("cat", [format!("/proc/{}/root/{TOKEN}", cluster.process(&leader)?)])?;
+        let token = cluster.node.run("cat", [cluster.file_of(&leader, TOKEN)?])?;
         for component in [Component::ApiServer, Component::ControllerManager] {
             cluster.node.kill(component)?;
         }

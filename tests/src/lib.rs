@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod chain_check;
 pub mod cluster;
 pub mod control_plane;
@@ -19,6 +20,7 @@ pub mod copies;
 pub mod host_process;
 pub mod hostile;
 pub mod manifests;
+pub mod operator;
 pub mod received;
 pub mod recorder;
 pub mod tool;

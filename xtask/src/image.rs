@@ -2,15 +2,18 @@
 //! engine.
 //!
 //! The image has one layer: the binary `oarlock`, the dynamic libraries that it needs, CA certificates, and a
-//! user. No shell, no package manager. Two builds from one binary have one digest: entries are sorted, and
-//! every time is that of `SOURCE_DATE_EPOCH`, or of the last commit.
+//! user. No shell, no package manager. Two builds from one commit have one digest, on machines with the same
+//! compilers and system libraries: paths are left out of the binary, entries are sorted, and every time is
+//! that of `SOURCE_DATE_EPOCH`, or of the last commit.
 //!
 //! ```text
+//! build.rs: the binary ────────┐
 //! root.rs: files → tar, gzip ──┐
 //! sbom.rs: cargo metadata ─────┼─→ layout.rs: blobs, manifests, index
 //! source.rs: commit, time ─────┘
 //! ```
 
+mod build;
 mod layout;
 mod libraries;
 mod root;
@@ -21,7 +24,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use flate2::Compression;
 
@@ -38,6 +41,10 @@ pub(crate) struct Args {
     /// How the binary is built, and how well the image is compressed.
     #[arg(long, value_enum, default_value_t = Profile::Release)]
     profile: Profile,
+
+    /// Builds the last commit a second time in another folder, and fails if the image is not the same.
+    #[arg(long, conflicts_with_all = ["binary", "profile"])]
+    verify: bool,
 
     /// A binary that is built already, for this machine's system and processor.
     #[arg(long, value_name = "FILE")]
@@ -70,7 +77,7 @@ enum Profile {
 impl Args {
     #[expect(clippy::print_stdout, reason = "the command's output")]
     pub(crate) fn run(self) -> Result<()> {
-        let Self { profile, binary, layout, source_date_epoch, push } = self;
+        let Self { profile, verify, binary, layout, source_date_epoch, push } = self;
         let binary = match binary {
             Some(binary) => binary,
             None => built(profile)?,
@@ -79,6 +86,13 @@ impl Args {
         let source = Source::find(source_date_epoch)?;
         let digest = progress::step("the image", || write(&source, &binary, profile, &folder))?;
         println!("{} {digest}", folder.display());
+        if verify {
+            // In empty folders: the layout may have images for other processors.
+            let digest_of = |binary: &Path| write(&source, binary, profile, tempfile::tempdir()?.path());
+            let (first, second) = (digest_of(&binary)?, build::elsewhere(digest_of)?);
+            ensure!(first == second, "the first build makes an image {first}, the second one {second}");
+            println!("a second build in another folder has the same digest");
+        }
         if let Some(image) = push {
             progress::step(&format!("pushing {image}"), || {
                 command::run(Command::new(Tool::Crane.build()?).arg("push").arg(&folder).arg(&image))
@@ -89,9 +103,13 @@ impl Args {
 }
 
 fn built(profile: Profile) -> Result<PathBuf> {
-    cargo::build_some(&["oarlock"], profile == Profile::Release)?;
-    let folder = if profile == Profile::Release { "release" } else { "debug" };
-    Ok(checkout::target()?.join(folder).join("oarlock"))
+    match profile {
+        Profile::Release => progress::step("the host", build::release),
+        Profile::Dev => {
+            cargo::build_some(&["oarlock"], false)?;
+            Ok(checkout::target()?.join("debug/oarlock"))
+        }
+    }
 }
 
 /// Writes the image of a binary of tests into a folder that is removed first.

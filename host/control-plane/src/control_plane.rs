@@ -113,6 +113,13 @@ impl ControlPlane {
         self.folder.logs()
     }
 
+    /// Returns the API server's audit log: a line of JSON for each request that changes something, with its
+    /// user, also that of an impersonation. Its oldest half is removed from 200 MB on.
+    #[must_use]
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder.audit_log()
+    }
+
     /// Waits until a server ends by itself, and returns the reason. The logs are then kept.
     pub async fn ended(&mut self) -> Error {
         let Self { api_server, etcd, folder, .. } = self;
@@ -222,6 +229,8 @@ async fn start_api_server(
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         "--max-requests-inflight=2000".to_owned(),
         "--max-mutating-requests-inflight=1000".to_owned(),
+        "--audit-log-maxsize=100".to_owned(),
+        "--audit-log-maxbackup=1".to_owned(),
     ];
     let files = [
         ("--tls-cert-file", "server.crt"),
@@ -233,7 +242,11 @@ async fn start_api_server(
         ("--cert-dir", "self-signed"),
     ];
     let files = files.map(|(name, file)| flag(name, &credentials.path(file)));
-    let arguments = arguments.into_iter().map(OsString::from).chain(files);
+    let audit = [
+        flag("--audit-policy-file", &folder.write_audit_policy()?),
+        flag("--audit-log-path", &folder.audit_log()),
+    ];
+    let arguments = arguments.into_iter().map(OsString::from).chain(files).chain(audit);
     let Config { assets, launcher, port: _ } = config;
     let path = assets.path(KUBE_APISERVER);
     let mut api_server = Server::start(KUBE_APISERVER, path, launcher, &folder.logs(), arguments)?;

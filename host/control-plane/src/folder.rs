@@ -7,6 +7,16 @@ use tempfile::TempDir;
 
 use crate::Error;
 
+/// What the API server writes to its audit log: who changed what, without contents.
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: None, verbs: [get, list, watch]}
+- {level: Metadata}
+";
+
 /// A temporary folder. Dropping it removes it; its logs are kept if a server failed.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -41,6 +51,17 @@ impl Folder {
         self.temporary.path().join("logs")
     }
 
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.logs().join("audit.log")
+    }
+
+    /// Writes the audit policy, and returns its path.
+    pub(crate) fn write_audit_policy(&self) -> Result<PathBuf, Error> {
+        let path = self.temporary.path().join("audit-policy.yaml");
+        fs::write(&path, AUDIT_POLICY).map_err(Error::io("cannot write", &path))?;
+        Ok(path)
+    }
+
     /// Keeps the logs, whose paths an error has named.
     pub(crate) fn keep_logs(&mut self) {
         self.keeps_logs = true;
@@ -54,6 +75,7 @@ impl Folder {
             // What cannot be removed lies in the system's folder for temporary files.
             let _ = remove(&self.credentials());
             let _ = remove(&self.data());
+            let _ = fs::remove_file(self.temporary.path().join("audit-policy.yaml"));
         }
     }
 }

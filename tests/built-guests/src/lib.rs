@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 pub const SKIPPED: &str = "SKIPPED: ";
 
 /// The plugins that the demo runs.
-pub const OF_THE_DEMO: [&str; 6] =
-    ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python", "mirror"];
+pub const OF_THE_DEMO: [&str; 7] =
+    ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python", "mirror", "traps"];
 
 /// Returns the path of a guest's component. Skips the test if its toolchain is missing.
 ///

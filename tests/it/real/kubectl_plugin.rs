@@ -11,6 +11,7 @@ use oarlock_tests::wait::wait_until;
 use serde_json::json;
 
 use super::plugin_accounts::installed;
+use super::plugin_objects::WATCH_ROLE;
 
 /// A Plugin of each team with its account, and a user of each team with the role of the installation.
 const TEAM: &str = r#"
@@ -48,15 +49,6 @@ const EDITOR: &str = r#"
 {kind: RoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: pods, namespace: team-a},
   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: pods},
   subjects: [{kind: ServiceAccount, name: viewer, namespace: team-a}]}
-"#;
-
-/// The controller manager fills `oarlock-watch` from the roles with its label. None runs here.
-const WATCH_ROLE: &str = r#"
-kind: ClusterRoleBinding
-apiVersion: rbac.authorization.k8s.io/v1
-metadata: {name: oarlock-watch-default}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: oarlock-watch-default}
-subjects: [{kind: ServiceAccount, name: oarlock, namespace: oarlock-system}]
 "#;
 
 /// A user with a kubeconfig, and the address of the host.

@@ -4,31 +4,27 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Context;
 use kube::config::Kubeconfig;
+use oarlock_built_guests::component;
+use oarlock_control_plane::ControlPlane;
 use oarlock_tests::cluster::{Cluster, HOST_ACCOUNT, election_arguments};
 use oarlock_tests::control_plane;
 use oarlock_tests::host_process::{HostProcess, Printed};
+use oarlock_tests::operator::{
+    ACCOUNT, PLUGIN, Versions, apply, change, condition, status, swap_break_and_suspend,
+};
+use oarlock_tests::tool::{self, output};
 use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
 
 use super::plugin_accounts::{installed, opt_in};
+use crate::command::written;
+use crate::registry::Registry;
 
-const PLUGIN: &str = "/apis/oarlock.dev/v1alpha1/namespaces/team-a/plugins/hello";
 const OPT_IN: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/team-a/rolebindings/oarlock-impersonator";
-
-/// The account of the plugin, which may watch ConfigMaps of its namespace.
-pub(super) const ACCOUNT: &str = r#"
-{kind: ServiceAccount, apiVersion: v1, metadata: {name: hello, namespace: team-a}}
----
-{kind: Role, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: hello, namespace: team-a}, rules: [
-  {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}]}
----
-{kind: RoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: hello, namespace: team-a},
-  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: hello},
-  subjects: [{kind: ServiceAccount, name: hello, namespace: team-a}]}
-"#;
 
 /// The controller manager fills `oarlock-watch` from the roles with its label. None runs here.
 pub(super) const WATCH_ROLE: &str = r#"
@@ -41,16 +37,18 @@ subjects: [{kind: ServiceAccount, name: oarlock, namespace: oarlock-system}]
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_applies_swaps_breaks_suspends_and_deletes_a_plugin() -> anyhow::Result<()> {
+    let registry = Registry::start()?;
     let control_plane = control_plane::start().await?;
     let cluster = installed(&control_plane.kubeconfig()).await?;
     cluster.apply(WATCH_ROLE).await?;
     cluster.apply(ACCOUNT).await?;
-    let components = components(&cluster, "host", &["hello-rust", "hello-c", "traps"])?;
-    fs::write(components.join("text.wasm"), "no component")?;
-    let mut host = host(&cluster, "host", vec!["--level=debug".into()]).await?;
+    let versions = published(&registry, &cluster.path("published"))?;
+    components(&cluster, "host", &[])?;
+    let policy = policy(&registry, &cluster.path("host"))?;
+    let mut host = host(&cluster, "host", [vec!["--level=debug".into()], policy].concat()).await?;
 
     // Not before the namespace has opted in.
-    cluster.apply(&plugin("hello-rust").to_string()).await?;
+    apply(&cluster, &versions.first).await?;
     let message = condition(&cluster, "Authorized", "False", "NamespaceNotOptedIn").await?;
     assert!(message.contains("oarlock rbac --namespace team-a | kubectl apply -f -"), "{message}");
     opt_in(&cluster, &[]).await?;
@@ -65,7 +63,7 @@ async fn an_operator_applies_swaps_breaks_suspends_and_deletes_a_plugin() -> any
     host.wait_for("the ConfigMap of team-a", |printed| delivered(printed, "team-a")).await?;
     assert!(delivered(&host.printed(), "team-b").is_none(), "its account may not see team-b");
 
-    swap_break_and_suspend(&cluster).await?;
+    swap_break_and_suspend(&cluster, &versions, |_| ()).await?;
 
     // Without the opt-in of its namespace it is unloaded.
     cluster.request("DELETE", OPT_IN, None).await?;
@@ -95,15 +93,13 @@ async fn an_operator_applies_swaps_breaks_suspends_and_deletes_a_plugin() -> any
 /// What a newcomer can try without a cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_scene_plays_on_oarlock_dev() -> anyhow::Result<()> {
+    let registry = Registry::start()?;
     let folder = tempfile::tempdir()?;
-    let (kubeconfig, components) = (folder.path().join("kubeconfig"), folder.path().join("components"));
-    fs::create_dir(&components)?;
-    copy_guests(&components, &["hello-rust", "hello-c", "traps"])?;
-    fs::write(components.join("text.wasm"), "no component")?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    let versions = published(&registry, &folder.path().join("published"))?;
     let mut arguments: Vec<OsString> = vec!["dev".into(), "--level=debug".into()];
-    for (flag, path) in [("--kubeconfig", &kubeconfig), ("--component-dir", &components)] {
-        arguments.extend([flag.into(), path.into()]);
-    }
+    arguments.extend(["--kubeconfig".into(), kubeconfig.clone().into_os_string()]);
+    arguments.extend(policy(&registry, folder.path())?);
     let mut host = HostProcess::start(arguments)?;
     let written = wait_until("the kubeconfig", async || Kubeconfig::read_from(&kubeconfig)).await?;
     let cluster = Cluster::connect(written).await?;
@@ -116,12 +112,10 @@ async fn the_same_scene_plays_on_oarlock_dev() -> anyhow::Result<()> {
         cluster.apply(&namespace.to_string()).await?;
     }
     cluster.apply(ACCOUNT).await?;
-    cluster.apply(&plugin("hello-rust").to_string()).await?;
-    condition(&cluster, "Ready", "True", "Serving").await?;
-    // With this name, `traps` loses its instance.
+    apply(&cluster, &versions.first).await?;
     let object = json!({"metadata": {"name": "panic", "labels": {"app": "hello"}}});
     cluster.request("POST", "/api/v1/namespaces/team-a/configmaps", Some(&object)).await?;
-    swap_break_and_suspend(&cluster).await?;
+    swap_break_and_suspend(&cluster, &versions, |_| ()).await?;
     cluster.request("DELETE", PLUGIN, None).await?;
     host.wait_for("the end of the plugin", |printed| {
         printed.events("plugin-unloaded").find(|it| it["plugin"] == "team-a.hello").map(|_| ())
@@ -134,16 +128,12 @@ async fn the_same_scene_plays_on_oarlock_dev() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_standby_writes_no_status_until_it_leads() -> anyhow::Result<()> {
-    let control_plane = control_plane::start().await?;
-    let cluster = installed(&control_plane.kubeconfig()).await?;
-    cluster.apply(WATCH_ROLE).await?;
-    cluster.apply(ACCOUNT).await?;
-    opt_in(&cluster, &[]).await?;
+    let (_control_plane, cluster) = opted_in().await?;
     components(&cluster, "one", &["hello-rust"])?;
     // The standby finds no component, so its status of the Plugin would be another.
     components(&cluster, "two", &[])?;
     let leader = host(&cluster, "one", election_arguments()).await?;
-    cluster.apply(&plugin("hello-rust").to_string()).await?;
+    apply(&cluster, &json!({"file": {"path": "hello-rust.wasm"}})).await?;
     condition(&cluster, "Ready", "True", "Serving").await?;
     let mut standby = host(&cluster, "two", election_arguments()).await?;
     standby
@@ -168,51 +158,58 @@ async fn a_standby_writes_no_status_until_it_leads() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Changes the Plugin, which serves `hello-rust`: to another component, to a file that is none, to one that
-/// loses its instances, and back; and suspends it for a moment.
-async fn swap_break_and_suspend(cluster: &Cluster) -> anyhow::Result<()> {
-    let first = status(cluster).await?["digest"].clone();
-    // Another component, then one that is none, then one that loses its instances.
-    change(cluster, json!({"source": {"file": {"path": "hello-c.wasm"}}})).await?;
-    wait_until("the other component", async || {
-        let status = status(cluster).await;
-        let is_other = status.as_ref().is_ok_and(|it| it["digest"] != first && it["phase"] == "Serving");
-        if is_other { Ok(()) } else { Err(status) }
-    })
-    .await?;
-    let good = status(cluster).await?["digest"].clone();
-    change(cluster, json!({"source": {"file": {"path": "text.wasm"}}})).await?;
-    condition(cluster, "Degraded", "True", "NotAComponent").await?;
-    condition(cluster, "Ready", "True", "Serving").await?;
-    let crashing =
-        json!({"source": {"file": {"path": "traps.wasm"}}, "probation": {"time": "10m", "maxLosses": 0}});
-    change(cluster, crashing).await?;
-    condition(cluster, "Degraded", "True", "RolledBack").await?;
-    assert_eq!(status(cluster).await?["digest"], good, "the version before serves again");
-    change(cluster, json!({"source": {"file": {"path": "hello-rust.wasm"}}, "probation": null})).await?;
-    condition(cluster, "Degraded", "False", "AsExpected").await?;
+/// Starts a control plane with the installation, the Plugin's account, and the opt-in of its namespace.
+pub(super) async fn opted_in() -> anyhow::Result<(ControlPlane, Cluster)> {
+    let control_plane = control_plane::start().await?;
+    let cluster = installed(&control_plane.kubeconfig()).await?;
+    cluster.apply(WATCH_ROLE).await?;
+    cluster.apply(ACCOUNT).await?;
+    opt_in(&cluster, &[]).await?;
+    Ok((control_plane, cluster))
+}
 
-    // Suspended, and called again.
-    change(cluster, json!({"suspend": true})).await?;
-    condition(cluster, "Ready", "False", "Suspended").await?;
-    change(cluster, json!({"suspend": false})).await?;
-    condition(cluster, "Ready", "True", "Serving").await?;
-    Ok(())
+/// Pushes three components and an image that has none. Returns their references with digests.
+fn published(registry: &Registry, folder: &Path) -> anyhow::Result<Versions> {
+    fs::create_dir_all(folder)?;
+    let repository = format!("{}/team-a/hello", registry.address);
+    let source = |pushed: &str| -> anyhow::Result<Value> {
+        let (_, digest) = pushed.trim_end().rsplit_once('@').context("a digest")?;
+        Ok(json!({"oci": {"reference": format!("{repository}@{digest}")}}))
+    };
+    let push = |guest: &str| -> anyhow::Result<Value> {
+        let path = component(guest).display().to_string();
+        source(&written(folder, &["plugin", "push", &format!("{repository}:{guest}"), &path])?)
+    };
+    // A container image, as a hurried person pushes one.
+    fs::write(folder.join("text"), "no component")?;
+    output(Command::new("tar").current_dir(folder).args(["--create", "--file", "layer.tar", "text"]))?;
+    let mut append = Command::new(tool::path("crane")?);
+    append.current_dir(folder).args(["append", "--new_layer", "layer.tar", "--new_tag"]);
+    let image = output(append.arg(format!("{repository}:image")))?;
+    Ok(Versions {
+        first: push("hello-rust")?,
+        second: push("hello-c")?,
+        broken: source(&image)?,
+        trapping: push("traps")?,
+    })
+}
+
+/// Writes a policy that allows the registry on loopback, and returns the host's arguments for it.
+pub(super) fn policy(registry: &Registry, folder: &Path) -> anyhow::Result<Vec<OsString>> {
+    let address = &registry.address;
+    let file = folder.join("policy.yaml");
+    fs::write(&file, format!("{{privateAddresses: [127.0.0.1], plainHttp: [\"{address}\"]}}"))?;
+    Ok(vec!["--source-policy".into(), file.into_os_string()])
 }
 
 /// Makes the folder of a host's components, and copies these guests to it.
 pub(super) fn components(cluster: &Cluster, of: &str, guests: &[&str]) -> anyhow::Result<PathBuf> {
     let folder = cluster.path(of).join("components");
     fs::create_dir_all(&folder)?;
-    copy_guests(&folder, guests)?;
-    Ok(folder)
-}
-
-fn copy_guests(folder: &Path, guests: &[&str]) -> anyhow::Result<()> {
     for guest in guests {
-        fs::copy(oarlock_built_guests::component(guest), folder.join(format!("{guest}.wasm")))?;
+        fs::copy(component(guest), folder.join(format!("{guest}.wasm")))?;
     }
-    Ok(())
+    Ok(folder)
 }
 
 /// Starts a host with the rights of the installation, and with the folders of this name.
@@ -231,52 +228,6 @@ pub(super) async fn host(cluster: &Cluster, name: &str, more: Vec<OsString>) -> 
     }
     arguments.extend(more);
     HostProcess::start(arguments)
-}
-
-fn plugin(guest: &str) -> Value {
-    json!({
-        "apiVersion": "oarlock.dev/v1alpha1",
-        "kind": "Plugin",
-        "metadata": {"name": "hello", "namespace": "team-a"},
-        "spec": {"source": {"file": {"path": format!("{guest}.wasm")}}, "serviceAccountName": "hello"},
-    })
-}
-
-pub(super) async fn change(cluster: &Cluster, spec: Value) -> anyhow::Result<()> {
-    cluster.request("PATCH", PLUGIN, Some(&json!({"spec": spec}))).await.map(drop)
-}
-
-pub(super) async fn status(cluster: &Cluster) -> anyhow::Result<Value> {
-    Ok(cluster.request("GET", PLUGIN, None).await?["status"].take())
-}
-
-/// Waits until a condition of the Plugin has this status and reason, and returns its message.
-pub(super) async fn condition(
-    cluster: &Cluster,
-    kind: &str,
-    is: &str,
-    reason: &str,
-) -> anyhow::Result<String> {
-    condition_of(cluster, PLUGIN, kind, is, reason).await
-}
-
-/// Waits until a condition of the object at this path has this status and reason, and returns its message.
-pub(super) async fn condition_of(
-    cluster: &Cluster,
-    path: &str,
-    kind: &str,
-    is: &str,
-    reason: &str,
-) -> anyhow::Result<String> {
-    let condition = wait_until(&format!("{kind}={is} {reason}"), async || {
-        let status = cluster.request("GET", path, None).await.map(|mut it| it["status"].take());
-        let conditions = status.as_ref().ok().and_then(|it| it["conditions"].as_array());
-        let is_it = |it: &&Value| it["type"] == kind && it["status"] == is && it["reason"] == reason;
-        let found = conditions.and_then(|it| it.iter().find(is_it)).cloned();
-        found.ok_or(status)
-    })
-    .await?;
-    condition["message"].as_str().map(str::to_owned).context("a condition has a message")
 }
 
 fn delivered(printed: &Printed, namespace: &str) -> Option<()> {

@@ -1,18 +1,17 @@
 //! Plugins whose component or configuration is elsewhere, with the rights of the installation: a registry,
 //! and a Secret that the account may or may not read; and a ClusterPlugin.
 
-use std::fs;
-
 use anyhow::{Context, ensure};
 use oarlock_built_guests::component;
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::control_plane;
 use oarlock_tests::host_process::checkout;
+use oarlock_tests::operator::{change, condition, condition_of, status};
 use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
 
-use super::plugin_accounts::{installed, opt_in};
-use super::plugin_objects::{ACCOUNT, WATCH_ROLE, change, components, condition, condition_of, host, status};
+use super::plugin_accounts::installed;
+use super::plugin_objects::{WATCH_ROLE, components, host, opted_in, policy};
 use crate::command::written;
 use crate::registry::Registry;
 
@@ -44,17 +43,11 @@ const READ_SECRET: &str = r#"
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_of_a_registry_follows_its_tag_and_is_swapped_by_digest() -> anyhow::Result<()> {
     let registry = Registry::start()?;
-    let control_plane = control_plane::start().await?;
-    let cluster = installed(&control_plane.kubeconfig()).await?;
-    cluster.apply(WATCH_ROLE).await?;
-    cluster.apply(ACCOUNT).await?;
-    opt_in(&cluster, &[]).await?;
+    let (_control_plane, cluster) = opted_in().await?;
     components(&cluster, "host", &[])?;
     let folder = tempfile::tempdir()?;
     let address = &registry.address;
-    let policy = folder.path().join("policy.yaml");
-    fs::write(&policy, format!("{{privateAddresses: [127.0.0.1], plainHttp: [\"{address}\"]}}"))?;
-    let host = host(&cluster, "host", vec!["--source-policy".into(), policy.into_os_string()]).await?;
+    let host = host(&cluster, "host", policy(&registry, folder.path())?).await?;
     let reference = format!("{address}/team-a/hello:1");
     let push = |guest: &str| -> anyhow::Result<String> {
         let path = component(guest).display().to_string();
@@ -97,11 +90,7 @@ async fn a_plugin_of_a_registry_follows_its_tag_and_is_swapped_by_digest() -> an
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_5_configuration_is_read_as_the_account_of_the_plugin() -> anyhow::Result<()> {
-    let control_plane = control_plane::start().await?;
-    let cluster = installed(&control_plane.kubeconfig()).await?;
-    cluster.apply(WATCH_ROLE).await?;
-    cluster.apply(ACCOUNT).await?;
-    opt_in(&cluster, &[]).await?;
+    let (_control_plane, cluster) = opted_in().await?;
     components(&cluster, "host", &["hello-rust"])?;
     let host = host(&cluster, "host", Vec::new()).await?;
     let secret =

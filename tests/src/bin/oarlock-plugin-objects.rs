@@ -25,6 +25,11 @@ use serde_json::{Value, json};
 const PAUSE: Duration = Duration::from_secs(1);
 /// For how long a host at rest is observed: longer than the period after which it reads all sources again.
 const REST: Duration = Duration::from_secs(60);
+/// How many statuses a host may write in a second.
+const WRITES_PER_SECOND: f64 = 20.0;
+/// How many more there may be in any interval: those that a pause allows at once, and as many that the API
+/// server had not yet counted at the begin of the interval.
+const MOST_ABOVE: f64 = 40.0;
 /// The unit of the times in `/proc/PID/stat`.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// How many Plugins are created at once.
@@ -91,6 +96,7 @@ async fn main() -> Result<()> {
     let memory_before = resident(&host)?;
     let mut readings = vec![read(&cluster).await?];
 
+    let ticks_before = ticks(&host)?;
     let begun_at = Instant::now();
     let (created, counted) = tokio::join!(create(&cluster, components..plugins, components), async {
         loop {
@@ -109,14 +115,22 @@ async fn main() -> Result<()> {
     counted?;
     let ready_in = begun_at.elapsed();
     at_rest(&host).await?;
+    let ready_cpu = seconds(ticks(&host)? - ticks_before);
     readings.push(read(&cluster).await?);
     let memory = resident(&host)?;
     let settled = read(&cluster).await?;
     let ticks_before = ticks(&host)?;
     tokio::time::sleep(REST).await;
-    let rest_cpu = (ticks(&host)? - ticks_before) as f64 / TICKS_PER_SECOND;
+    let rest_cpu = seconds(ticks(&host)? - ticks_before);
     let rested = read(&cluster).await?;
 
+    let most_above = most_above(&readings);
+    ensure!(
+        most_above <= MOST_ABOVE,
+        "{most_above} status writes more than {WRITES_PER_SECOND} a second; at most {MOST_ABOVE} are expected"
+    );
+    let at_rest = rested.since(settled);
+    ensure!(at_rest == 0, "{at_rest} status writes at rest");
     let rates = readings.windows(2).map(|pair| pair[1].per_second_since(pair[0]));
     let n_added = (plugins - components) as u64;
     println!(
@@ -126,11 +140,13 @@ async fn main() -> Result<()> {
             "components": components,
             "created_seconds": rounded(created_in.as_secs_f64()),
             "ready_seconds": rounded(ready_in.as_secs_f64()),
+            "ready_cpu_seconds": rounded(ready_cpu),
             "resident_bytes": memory,
             "bytes_per_plugin": memory.saturating_sub(memory_before) / n_added,
             "status_writes_per_plugin": rounded(settled.since(readings[0]) as f64 / n_added as f64),
             "status_writes_per_second_most": rounded(rates.fold(0.0, f64::max)),
-            "status_writes_at_rest": rested.since(settled),
+            "status_writes_above_rate_most": rounded(most_above),
+            "status_writes_at_rest": at_rest,
             "rest_seconds": REST.as_secs(),
             "rest_cpu_seconds": rounded(rest_cpu),
         })
@@ -148,6 +164,17 @@ impl Reading {
     fn per_second_since(self, earlier: Self) -> f64 {
         self.since(earlier) as f64 / (self.at - earlier.at).as_secs_f64()
     }
+}
+
+/// Returns the largest number of writes above [`WRITES_PER_SECOND`] in any interval between two readings.
+fn most_above(readings: &[Reading]) -> f64 {
+    let above = |(n, later): (usize, &Reading)| {
+        let earlier = readings[..n].iter();
+        let above =
+            earlier.map(|it| later.since(*it) as f64 - WRITES_PER_SECOND * (later.at - it.at).as_secs_f64());
+        above.fold(0.0, f64::max)
+    };
+    readings.iter().enumerate().map(above).fold(0.0, f64::max)
 }
 
 /// Creates a namespace that has opted in, with an account and a component.
@@ -267,6 +294,10 @@ fn resident(host: &HostProcess) -> Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kib * 1024)
+}
+
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / TICKS_PER_SECOND
 }
 
 fn rounded(value: f64) -> f64 {

@@ -1,5 +1,6 @@
 //! The scene: changes of objects, step by step.
 
+use oarlock_tests::operator::{self, Versions};
 use serde_json::{Value, json};
 
 use crate::stage::{SWAPPED, Stage};
@@ -88,6 +89,10 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         .await?;
     stage.settle("both versions received the changes, in order", async |_| true).await?;
 
+    say("a Plugin object is applied in team-a, as with kubectl; its status says what becomes of it");
+    operate(stage).await?;
+    stage.settle("the Plugin is gone", async |_| true).await?;
+
     say("sources are deleted, one loses its annotation");
     stage.request("DELETE", &path("default", "configmaps", "settings"), None).await?;
     change(
@@ -109,6 +114,25 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
             gone && is(stage, "default", "secrets", "registry", "/data/token", Some("c2VjcmV0")).await
         })
         .await
+}
+
+/// What an operator does with a Plugin, from its creation to its deletion.
+async fn operate(stage: &Stage) -> anyhow::Result<()> {
+    let cluster = stage.cluster();
+    let file = |name: &str| json!({"file": {"path": format!("{name}.wasm")}});
+    let versions = Versions {
+        first: file("hello-rust"),
+        second: file("hello-c"),
+        broken: file("text"),
+        trapping: file("traps"),
+    };
+    cluster.apply(operator::ACCOUNT).await?;
+    operator::apply(cluster, &versions.first).await?;
+    // The component `traps` panics when it is notified of it.
+    create(stage, "team-a", "configmaps", "panic", json!({"labels": {"app": "hello"}}), json!({})).await?;
+    operator::swap_break_and_suspend(cluster, &versions, |step| println!("      {step}")).await?;
+    stage.request("DELETE", operator::PLUGIN, None).await?;
+    stage.request("DELETE", &path("team-a", "configmaps", "panic"), None).await.map(drop)
 }
 
 fn say(step: &str) {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use kube::Client;
+use kube::config::Kubeconfig;
 use oarlock_tests::chain_check::Violation;
+use oarlock_tests::cluster::Cluster;
 use oarlock_tests::host_process::{HostProcess, Printed, checkout};
 use oarlock_tests::recorder::Recorder;
 use serde_json::Value;
@@ -17,6 +18,8 @@ use crate::check;
 /// The plugin whose component is swapped during the scene.
 pub(crate) const SWAPPED: &str = "swapped";
 pub(crate) const HELLOS: [&str; 5] = ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python"];
+/// The components that the Plugin object has, one after the other.
+const VERSIONS: [&str; 3] = ["hello-rust", "hello-c", "traps"];
 
 /// How long a wait may last without any new notification. Reached only when something is wrong.
 const IDLE_LIMIT: Duration = Duration::from_secs(30);
@@ -24,7 +27,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) struct Stage {
     folder: TempDir,
     host: HostProcess,
-    client: Client,
+    cluster: Cluster,
     recorders: BTreeMap<&'static str, Recorder>,
     /// How many notifications were shown to the user.
     n_shown: usize,
@@ -47,6 +50,7 @@ impl Stage {
         if let Some(nth) = fault_swallow {
             arguments.extend(["--fault-swallow".into(), nth.to_string().into()]);
         }
+        arguments.extend(["--component-dir".into(), components(folder.path())?.into_os_string()]);
         for plugin in HELLOS.iter().chain(&["mirror"]) {
             arguments.push(checkout().join("plugins").join(plugin).into_os_string());
         }
@@ -67,14 +71,14 @@ impl Stage {
             bail!("a plugin was refused: {line}");
         }
         println!("demo: all plugins are ready after {:.1} s", begun.elapsed().as_secs_f32());
-        let client = client(&kubeconfig).await?;
+        let cluster = Cluster::connect(Kubeconfig::read_from(&kubeconfig)?).await?;
         let mut recorders = BTreeMap::new();
         for resource in ["configmaps", "secrets", "namespaces"] {
             let path = format!("/api/v1/{resource}");
-            recorders.insert(resource, Recorder::start(client.clone(), &path).await?);
+            recorders.insert(resource, Recorder::start(cluster.client.clone(), &path).await?);
         }
         let n_shown = host.printed().received().len();
-        Ok(Self { folder, host, client, recorders, n_shown })
+        Ok(Self { folder, host, cluster, recorders, n_shown })
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
@@ -95,12 +99,12 @@ impl Stage {
         path: &str,
         body: Option<Value>,
     ) -> anyhow::Result<Value> {
-        let content_type =
-            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        let body = body.map(|body| serde_json::to_vec(&body)).transpose()?.unwrap_or_default();
-        let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
-        let text = self.client.request_text(request.body(body)?).await;
-        Ok(serde_json::from_str(&text.with_context(|| format!("{method} {path}"))?)?)
+        self.cluster.request(method, path, body.as_ref()).await
+    }
+
+    /// Returns the cluster, with an administrator's client.
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 
     /// Waits until `done`, and until the guests have received the whole history.
@@ -204,12 +208,17 @@ fn swapped(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-fn built(guest: &str) -> PathBuf {
-    checkout().join("target/guests").join(format!("{guest}.wasm"))
+/// Makes the folder of components that Plugin objects name, and one file that is no component.
+fn components(folder: &Path) -> anyhow::Result<PathBuf> {
+    let components = folder.join("components");
+    std::fs::create_dir(&components)?;
+    for guest in VERSIONS {
+        std::fs::copy(built(guest), components.join(format!("{guest}.wasm")))?;
+    }
+    std::fs::write(components.join("text.wasm"), "no component")?;
+    Ok(components)
 }
 
-async fn client(kubeconfig: &Path) -> anyhow::Result<Client> {
-    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig)?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
-    Ok(Client::try_from(config)?)
+fn built(guest: &str) -> PathBuf {
+    checkout().join("target/guests").join(format!("{guest}.wasm"))
 }

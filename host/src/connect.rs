@@ -17,11 +17,18 @@ use kube::{
 use oarlock_controller::runtime::ClientMetrics;
 use oarlock_informer::list_watch::transport::{self, Outages};
 
-pub(crate) use self::check::check;
+use self::check::{Refusal, check};
 use crate::{
     args::{ClusterArgs, Environment},
     failure::Failure,
+    telemetry,
 };
+
+/// The source of a configuration that is not a file.
+const IN_CLUSTER: &str = "this Pod's ServiceAccount";
+
+/// The pause between two first requests of a Pod.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
 /// A client and the address of its API server.
 pub(crate) struct Connection {
@@ -34,8 +41,8 @@ pub(crate) struct Connection {
     pub(crate) server: String,
 }
 
-/// Connects as the command line says, and checks that the API server accepts the credentials. See
-/// [`transport::Options::acknowledged_within`].
+/// Connects as the command line says, and checks that the API server accepts the credentials. In a Pod it
+/// waits for an API server that is away. See [`transport::Options::acknowledged_within`].
 pub(crate) async fn connect(
     args: &ClusterArgs,
     environment: &Environment,
@@ -45,8 +52,28 @@ pub(crate) async fn connect(
     let connection = client(config, acknowledged_within).map_err(|error| {
         Failure::caller(anyhow::Error::new(error).context(format!("{source} cannot be used")))
     })?;
-    check(&connection, &source).await?;
+    // A Pod that ends would be started again later and later. Other callers see the error at once.
+    until_answered(source == IN_CLUSTER, async || check(&connection, &source).await).await?;
     Ok(connection)
+}
+
+/// Repeats the first request while its failure may pass, if the caller `waits`.
+async fn until_answered(
+    waits: bool,
+    mut check: impl AsyncFnMut() -> Result<(), Refusal>,
+) -> Result<(), Failure> {
+    let mut was_said = false;
+    while let Err(Refusal { failure, may_pass }) = check().await {
+        if !waits || !may_pass {
+            return Err(failure);
+        }
+        if !std::mem::replace(&mut was_said, true) {
+            failure.print();
+            telemetry::print_at_end("waiting for the API server\n".to_owned());
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+    Ok(())
 }
 
 /// Creates the client of a configuration, with a User-Agent for the API server's audit log.
@@ -115,7 +142,7 @@ fn in_cluster() -> Result<(Config, String), Failure> {
         Failure::caller(anyhow::Error::new(error).context("this Pod's ServiceAccount cannot be used"))
             .hint("the Pod needs automountServiceAccountToken, or give --kubeconfig")
     })?;
-    Ok((config, "this Pod's ServiceAccount".to_owned()))
+    Ok((config, IN_CLUSTER.to_owned()))
 }
 
 /// Refuses a kubeconfig that impersonates a user. Its headers would replace those with which the host

@@ -4,8 +4,9 @@
 //! has no keep-alive, so that a watch waits forever if its server disappears without closing the connection
 //! (RL-70). This client differs in these two points only; credentials, TLS and headers are kube's.
 
+mod pools;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,14 +16,14 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{self, ResponseFuture};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use tokio::time::Instant;
 use tower::{BoxError, Service, ServiceBuilder};
 
+use self::pools::Pools;
 use crate::outages::Outages;
 
 /// HTTP/2: a ping after this long without a frame.
@@ -41,11 +42,6 @@ const TCP_PROBES: u32 = 3;
 /// [`Options::acknowledged_within`].
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Over HTTP/2 all requests of one pool share one connection, and API servers allow 100 at a time on it.
-/// Behind 100 watches another request would wait forever, so watches use separate connections, and several of
-/// them.
-const N_WATCH_POOLS: usize = 8;
-
 /// Why a configuration gives no client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -58,7 +54,6 @@ pub enum Error {
 }
 
 type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
-type Pool = legacy::Client<Connector, Body>;
 
 /// Receives the metrics of a client's requests. client-go has the same: `RequestResult` and `RequestLatency`.
 pub trait RequestMetrics: Send + Sync {
@@ -77,14 +72,6 @@ pub struct Options {
     /// also if this process has ended meanwhile. So a write never leaves this machine later than that.
     /// Connections of watches, which carry no writes, keep the default of 60 s. Only Linux has this.
     pub acknowledged_within: Option<Duration>,
-}
-
-/// Sends watches and all other requests over separate connections.
-#[derive(Clone)]
-struct Pools {
-    watches: Arc<[Pool]>,
-    others: Pool,
-    n_watches: Arc<AtomicUsize>,
 }
 
 /// Reports the answers of [`Pools`].
@@ -157,51 +144,6 @@ fn connector(config: &Config, user_timeout: Duration) -> Result<Connector, kube:
     Ok(connector)
 }
 
-// === impl Pools ===
-
-impl Pools {
-    fn new(watches: &Connector, others: &Connector) -> Self {
-        let pool = |connector: &Connector| {
-            legacy::Client::builder(TokioExecutor::new())
-                .timer(TokioTimer::new())
-                .pool_timer(TokioTimer::new())
-                .http2_keep_alive_interval(PING_INTERVAL)
-                .http2_keep_alive_timeout(PING_TIMEOUT)
-                .http2_keep_alive_while_idle(true)
-                .build(connector.clone())
-        };
-        Self {
-            watches: (0..N_WATCH_POOLS).map(|_| pool(watches)).collect(),
-            others: pool(others),
-            n_watches: Arc::new(AtomicUsize::new(0)),
-        }
-    }
-
-    fn pool_for(&self, request: &Request<Body>) -> &Pool {
-        let query = request.uri().query().unwrap_or_default();
-        if query.split('&').any(|parameter| matches!(parameter, "watch=true" | "watch=1")) {
-            &self.watches[self.n_watches.fetch_add(1, Ordering::Relaxed) % self.watches.len()]
-        } else {
-            &self.others
-        }
-    }
-}
-
-impl Service<Request<Body>> for Pools {
-    type Response = Response<Incoming>;
-    type Error = legacy::Error;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), legacy::Error>> {
-        // A pool opens connections when requests need them.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.pool_for(&request).request(request)
-    }
-}
-
 // === impl Observed ===
 
 impl Service<Request<Body>> for Observed {
@@ -209,14 +151,15 @@ impl Service<Request<Body>> for Observed {
     type Error = legacy::Error;
     type Future = BoxFuture<'static, Result<Response<Incoming>, legacy::Error>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), legacy::Error>> {
-        self.pools.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), legacy::Error>> {
+        // A pool opens connections when requests need them.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (method, began) = (request.method().clone(), Instant::now());
         let (metrics, outages) = (self.metrics.clone(), self.outages.clone());
-        let answer = self.pools.call(request);
+        let answer = self.pools.send(request);
         let answer = answer.inspect(move |answer| {
             let code = answer.as_ref().ok().map(Response::status);
             outages.answered(code);
@@ -303,20 +246,6 @@ mod tests {
             Some(error.downcast_ref::<std::io::Error>().map(std::io::Error::kind))
         });
         assert_eq!(kind.flatten().last(), Some(std::io::ErrorKind::TimedOut));
-    }
-
-    #[tokio::test]
-    async fn watches_use_separate_connections() {
-        let config = Config::new("http://127.0.0.1:1".parse().unwrap());
-        let connector = connector(&config, TCP_USER_TIMEOUT).unwrap();
-        let pools = Pools::new(&connector, &connector);
-        let is_other = |path: &str| std::ptr::eq(pools.pool_for(&get(path)), &pools.others);
-        assert!(is_other("/api/v1/pods"));
-        assert!(is_other("/api/v1/pods?limit=500&fieldSelector=watch%3Dtrue"));
-        assert!(!is_other("/api/v1/pods?watch=true&resourceVersion=1"));
-        assert!(!is_other("/api/v1/pods?resourceVersion=1&watch=1"));
-        let first = pools.pool_for(&get("/api/v1/pods?watch=1"));
-        assert!(!std::ptr::eq(first, pools.pool_for(&get("/api/v1/pods?watch=1"))), "round robin");
     }
 
     #[tokio::test]

@@ -19,8 +19,9 @@ pub struct Config {
     /// The longest time between two tries of a candidate that waits, so that it soon notices a release;
     /// `None` for client-go's, which is up to 2.2 times the retry period. Each try reads the record once.
     pub longest_wait: Option<Duration>,
-    /// Releases the lease at the end, so that other candidates need not wait until it expires. Use it only if
-    /// no work continues after the callback.
+    /// Releases the lease of a leader that is stopped, so that other candidates need not wait until it
+    /// expires. Use it only if no work continues after the callback. A lease that was lost is not released:
+    /// requests of the last leader may be under way, and others wait until it expires.
     pub release_on_cancel: bool,
 }
 
@@ -90,15 +91,27 @@ impl Config {
         Ok(())
     }
 
+    /// Returns the time between the end of leadership and the moment from which other candidates may take the
+    /// lease, if renewals fail: what the last leader sent before has so long to arrive.
+    #[must_use]
+    pub fn margin(&self) -> Duration {
+        self.others_wait().saturating_sub(self.renew_deadline.min(self.relied_upon()))
+    }
+
     /// Returns the time for which the holder relies on a renewal: a twentieth less than other candidates
     /// wait, since timers are late and clocks differ. A lease of less than a second protects from no other
     /// candidate; its holder uses the configured time.
     pub(crate) fn relied_upon(&self) -> Duration {
-        let lasts = match Duration::from_secs(self.lease_duration.as_secs()) {
+        let lasts = self.others_wait();
+        lasts - lasts / 20
+    }
+
+    /// Returns the time that others wait after a renewal: the record has whole seconds.
+    fn others_wait(&self) -> Duration {
+        match Duration::from_secs(self.lease_duration.as_secs()) {
             Duration::ZERO => self.lease_duration,
             whole => whole,
-        };
-        lasts - lasts / 20
+        }
     }
 }
 
@@ -110,6 +123,16 @@ mod tests {
         let [lease_duration, renew_deadline, retry_period] =
             [lease_duration, renew_deadline, retry_period].map(Duration::from_millis);
         Config { lease_duration, renew_deadline, retry_period, longest_wait: None, release_on_cancel: false }
+    }
+
+    #[test]
+    fn the_margin_counts_from_the_whole_seconds_that_others_wait() {
+        let margin = |lease, renew| config(lease, renew, 1).margin();
+        assert_eq!(margin(15_000, 10_000), Duration::from_secs(5));
+        assert_eq!(margin(15_900, 10_000), Duration::from_secs(5));
+        // A deadline close to the lease: the holder relies on 19 of 20 parts.
+        assert_eq!(margin(15_000, 14_999), Duration::from_millis(750));
+        assert_eq!(margin(500, 400), Duration::from_millis(100));
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl<L: Lock> LeaderElector<L> {
                 lease = self.lock.describe(),
                 "the work did not end before the lease expired; it is dropped"
             );
-        } else if self.config.release_on_cancel {
+        } else if self.config.release_on_cancel && ended == Ended::Stopped {
             self.release().await;
             self.report_holder(callbacks);
         }
@@ -275,6 +275,9 @@ impl<L: Lock> LeaderElector<L> {
     ) -> Result<Attempt, LockError> {
         let fetched = match self.answer(self.lock.get()).await {
             Ok(fetched) => fetched,
+            Err(LockError::NotFound) if !leading && self.another_holds(now) => {
+                return Ok(Attempt::HeldByAnother);
+            }
             Err(LockError::NotFound) => {
                 let sent = Instant::now();
                 self.answer(self.lock.create(&record)).await?;
@@ -362,6 +365,14 @@ impl<L: Lock> LeaderElector<L> {
         is_held.then(|| observed.record.clone())
     }
 
+    /// Returns whether another candidate holds the last observed record, and it has not expired. That one
+    /// still works when its lease was deleted: it notices at its next renewal, and creates the lease again.
+    fn another_holds(&self, now: Instant) -> bool {
+        let observed = self.observed.lock();
+        let holder = &observed.record.holder_identity;
+        !holder.is_empty() && holder != self.lock.identity() && observed.is_valid(now)
+    }
+
     /// Returns the moment until which this candidate relies on the last renewal.
     fn expires(&self) -> Instant {
         let renewed = self.observed.lock().renewed.unwrap_or_else(Instant::now);
@@ -373,7 +384,9 @@ impl<L: Lock> LeaderElector<L> {
         if self.took_slow_path.swap(false, Ordering::Relaxed) {
             callbacks.on_slow_path();
         }
-        if let Some(leader) = self.observed.lock().take_new_holder() {
+        // The callback may ask who leads: it is called without the lock.
+        let leader = self.observed.lock().take_new_holder();
+        if let Some(leader) = leader {
             tracing::info!(lease = self.lock.describe(), leader, "new leader");
             callbacks.on_new_leader(&leader);
         }

@@ -48,9 +48,18 @@ pub(crate) async fn run(
     };
     let prepared = hosting::prepare(&host, &plugins).await?;
     let state_dir = state_folder::state_folder(state_dir, environment)?;
-    let Connection { client, metrics: client_metrics, outages, server } =
-        connect::connect(&cluster, environment, election.as_ref().map(Candidacy::acknowledged_within))
-            .await?;
+    let mut requests = Requests::listen();
+    let asked_to_end = async {
+        match &mut requests {
+            Some(requests) => requests.next().await,
+            None => std::future::pending().await,
+        }
+    };
+    let acknowledged_within = election.as_ref().map(Candidacy::acknowledged_within);
+    let Connection { client, metrics: client_metrics, outages, server } = tokio::select! {
+        connection = connect::connect(&cluster, environment, acknowledged_within) => connection?,
+        () = asked_to_end => return Ok(()),
+    };
     let plugin_resources = objects.map(|objects| objects(client.default_namespace()));
     let election = election.map(|it| it.election(client.default_namespace(), environment)).transpose()?;
     hosting::host(
@@ -69,7 +78,7 @@ pub(crate) async fn run(
             provision: None,
             election,
             drain_timeout,
-            requests: Requests::listen(),
+            requests,
         },
         std::future::pending(),
     )
@@ -119,8 +128,7 @@ impl Candidacy {
     /// it until another one may lead.
     fn acknowledged_within(&self) -> Duration {
         // A zero would mean no limit.
-        let time = self.config.lease_duration.saturating_sub(self.config.renew_deadline);
-        time.max(Duration::from_millis(1))
+        self.config.margin().max(Duration::from_millis(1))
     }
 
     fn election(self, default_namespace: &str, environment: &Environment) -> Result<Election, Failure> {

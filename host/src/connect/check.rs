@@ -13,8 +13,16 @@ use crate::failure::Failure;
 /// The time limit of the request.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Sends the request. A failure says what to do.
-pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), Failure> {
+/// Why the request failed.
+pub(crate) struct Refusal {
+    /// Says what to do.
+    pub(crate) failure: Failure,
+    /// The API server is away, starts or is overloaded.
+    pub(crate) may_pass: bool,
+}
+
+/// Sends the request.
+pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), Refusal> {
     let Connection { client, server, .. } = connection;
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
@@ -34,28 +42,33 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
         Ok(answer) => answer,
         Err(_) => {
             let silence = anyhow::anyhow!("{server} does not answer within {} s", TIMEOUT.as_secs());
-            return Err(
-                Failure::caller(silence).hint(format!("check the address, which comes from {source}"))
-            );
+            let failure =
+                Failure::caller(silence).hint(format!("check the address, which comes from {source}"));
+            return Err(Refusal { failure, may_pass: true });
         }
     };
     let hint = "apply the rights that `oarlock rbac` prints";
-    match answer {
-        Ok(SelfSubjectAccessReview { status: Some(status), .. }) if status.allowed => Ok(()),
+    let may_pass = match &answer {
+        Err(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
+        Err(kube::Error::Auth(_)) | Ok(_) => false,
+        Err(_) => true,
+    };
+    let refused = match answer {
+        Ok(SelfSubjectAccessReview { status: Some(status), .. }) if status.allowed => return Ok(()),
         Ok(_) => {
             let refused = anyhow::anyhow!(
                 "{server} accepts the credentials of {source}, but this user may not create subjectaccessreviews"
             );
-            Err(Failure::caller(refused).hint(hint))
+            Failure::caller(refused).hint(hint)
         }
         Err(kube::Error::Api(status)) if status.code == 401 => {
             let refused =
                 anyhow::anyhow!("{server} rejects the credentials of {source}: {} (401)", status.message);
-            Err(Failure::caller(refused).hint("check whether the token or the certificate has expired"))
+            Failure::caller(refused).hint("check whether the token or the certificate has expired")
         }
         Err(kube::Error::Api(status)) if status.code == 403 => {
             let refused = anyhow::anyhow!("{server} forbids {source}: {} (403)", status.message);
-            Err(Failure::caller(refused).hint(hint))
+            Failure::caller(refused).hint(hint)
         }
         Err(kube::Error::Api(status)) => {
             let strange = anyhow::anyhow!(
@@ -63,18 +76,19 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
                 status.code,
                 status.message.lines().next().unwrap_or_default()
             );
-            Err(Failure::caller(strange).hint(format!("check the address, which comes from {source}")))
+            Failure::caller(strange).hint(format!("check the address, which comes from {source}"))
         }
         Err(error @ kube::Error::Auth(_)) => {
             let failed = anyhow::Error::new(error).context(format!("{source} provides no credentials"));
-            Err(Failure::caller(failed).hint("run its login command by hand"))
+            Failure::caller(failed).hint("run its login command by hand")
         }
         Err(error) => {
             let failed = anyhow::anyhow!("{server} cannot be reached: {}", innermost(&error));
-            Err(Failure::caller(failed)
-                .hint(format!("check that the API server runs, and the address, which comes from {source}")))
+            Failure::caller(failed)
+                .hint(format!("check that the API server runs, and the address, which comes from {source}"))
         }
-    }
+    };
+    Err(Refusal { failure: refused, may_pass })
 }
 
 /// Returns the innermost cause, which is the system's message.

@@ -23,6 +23,22 @@ fn kubeconfig(server: &str, user: &str) -> String {
     )
 }
 
+fn refusal(may_pass: bool) -> Refusal {
+    Refusal { failure: Failure::caller(anyhow::anyhow!("refused")), may_pass }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_waits_for_an_api_server_that_is_away() {
+    let mut answers = vec![Ok(()), Err(refusal(true)), Err(refusal(true))];
+    until_answered(true, async || answers.pop().unwrap()).await.unwrap();
+    assert!(answers.is_empty());
+    // A refusal that does not pass ends it, and for other callers each one does.
+    for (waits, may_pass) in [(true, false), (false, true)] {
+        let mut answers = vec![Ok(()), Err(refusal(may_pass))];
+        until_answered(waits, async || answers.pop().unwrap()).await.unwrap_err();
+    }
+}
+
 #[tokio::test]
 async fn a_missing_kubeconfig_is_reported() {
     let failure = connect(&args(Some(Path::new("/nonexistent/config"))), &Environment::default(), None)

@@ -23,6 +23,9 @@ use crate::{drain::Drain, health::Health, leadership::Leadership, reload::Host, 
 /// A leader that has not noticed for this long that its Lease expired fails its liveness check.
 const TOLERANCE: Duration = Duration::from_secs(20);
 
+/// How long a host that has lost the Lease tries to write the last Event.
+const LAST_EVENT: Duration = Duration::from_secs(2);
+
 /// The Lease that the host competes for, and its identity in it.
 #[derive(Clone, Debug)]
 pub struct Election {
@@ -98,6 +101,7 @@ impl Candidate {
         let lease = format!("{namespace}/{name}");
         self.host.metrics.leads(name, false);
         self.host.reporter.report(HostEvent::StandingBy { lease: lease.clone(), identity: identity.clone() });
+        let recorded = CancellationToken::new();
         let compete = async {
             // The Lease is renewed while the calls end, and released then.
             let drained = CancellationToken::new();
@@ -105,6 +109,10 @@ impl Candidate {
             let draining = async {
                 token.cancelled().await;
                 self.drain.ended().await;
+                // The requests of calls that were dropped may be under way. Nobody else leads meanwhile.
+                if self.drain.n_dropped() > 0 {
+                    tokio::time::sleep(config.margin()).await;
+                }
                 end.cancel();
             };
             let competing = async {
@@ -118,14 +126,17 @@ impl Candidate {
                 () = draining => competing.await,
             };
             broadcaster.shut_down();
-            ended
+            if ended == Ended::Lost {
+                self.host.reporter.report(HostEvent::LeadershipLost { lease: lease.clone() });
+                self.failure.lock().get_or_insert(Error::LeadershipLost { lease });
+                // All other work of the host ends now.
+                self.host.tasks.token().cancel();
+                tokio::time::sleep(LAST_EVENT).await;
+                recorded.cancel();
+            }
         };
         // The last Event is written after the election ended. Then the recorder ends by itself.
-        let (ended, ()) = tokio::join!(compete, recording.run(CancellationToken::new()));
-        if ended == Ended::Lost {
-            self.host.reporter.report(HostEvent::LeadershipLost { lease: lease.clone() });
-            self.failure.lock().get_or_insert(Error::LeadershipLost { lease });
-        }
+        tokio::join!(compete, recording.run(recorded.clone()));
     }
 }
 

@@ -33,6 +33,55 @@ async fn a_candidate_that_loses_the_race_to_create_does_not_lead_le_08() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deleted_lease_is_not_taken_while_its_last_holder_may_lead() {
+    let lease = MemoryLease::new();
+    lease.set(Some(held_by("two")));
+    let one = elector(&lease, "one", USUAL);
+    assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
+    lease.set(None);
+    assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
+    advance(secs(15)).await;
+    assert_eq!(one.attempt(false).await, Attempt::Holding);
+    // After a release nobody may lead.
+    lease.set(Some(Record::released(1, Timestamp::now())));
+    let three = elector(&lease, "three", USUAL);
+    lease.on_call(|_, call| Fault { refused: call == "update", ..Fault::default() });
+    assert_eq!(three.attempt(false).await, Attempt::Failed);
+    lease.set(None);
+    assert_eq!(three.attempt(false).await, Attempt::Holding);
+}
+
+/// Asks the elector who leads, from a callback.
+struct Asks(Mutex<Vec<String>>, Mutex<std::sync::Weak<Elector>>);
+
+#[async_trait]
+impl Callbacks for Asks {
+    async fn on_started_leading(&self, leading: CancellationToken) {
+        leading.cancelled().await;
+    }
+
+    fn on_stopped_leading(&self) {}
+
+    fn on_new_leader(&self, _: &str) {
+        let elector = self.1.lock().upgrade().unwrap();
+        self.0.lock().push(format!("{} {}", elector.leader(), elector.leads_until().is_some()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callback_may_ask_who_leads_le_12() {
+    let lease = MemoryLease::new();
+    let one = Arc::new(elector(&lease, "one", USUAL));
+    let asks = Asks(Mutex::default(), Mutex::new(Arc::downgrade(&one)));
+    let token = CancellationToken::new();
+    let (_, ()) = tokio::join!(one.run(&asks, token.clone()), async {
+        sleep(secs(1)).await;
+        token.cancel();
+    });
+    assert_eq!(*asks.0.lock(), ["one true"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_empty_holder_is_replaced_at_once_le_09() {
     let lease = MemoryLease::new();
     lease.set(Some(Record { leader_transitions: 3, ..Record::released(3, Timestamp::now()) }));

@@ -12,8 +12,11 @@
 //! released. And [`Leadership::check_write`] compares the monotonic clock with the last renewal, without the
 //! help of any task: so a process that was stopped and continues sends nothing before it has renewed.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -51,6 +54,15 @@ pub(crate) struct LeadershipView {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("this host does not hold the Lease any more, and another one may lead")]
 pub(crate) struct NotLeading;
+
+/// A write that ended without an answer, since this host may not write any more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct Fenced {
+    source: NotLeading,
+    /// Whether the write may have been sent, so that its outcome is unknown.
+    pub(crate) may_be_sent: bool,
+}
 
 struct Shared {
     state: watch::Sender<State>,
@@ -148,6 +160,22 @@ impl Leadership {
         }
     }
 
+    /// Makes a write for as long as this host may write. Leadership is checked before each poll: a write that
+    /// waits for a connection, or that a stopped process continues with, is not sent when another host may
+    /// lead. A write that was sent before may still be carried out.
+    pub(crate) async fn fenced<T>(&self, write: impl Future<Output = T>) -> Result<T, Fenced> {
+        let mut write = pin!(write);
+        let mut is_first = true;
+        poll_fn(|cx| {
+            let was_first = std::mem::replace(&mut is_first, false);
+            match self.check_write() {
+                Ok(()) => write.as_mut().poll(cx).map(Ok),
+                Err(source) => Poll::Ready(Err(Fenced { source, may_be_sent: !was_first })),
+            }
+        })
+        .await
+    }
+
     /// Returns the state for pages; none without an election.
     pub(crate) fn view(&self) -> Option<LeadershipView> {
         let leader = self.shared.leader.as_ref()?.lock().clone();
@@ -192,6 +220,22 @@ mod tests {
         assert_eq!((leadership.check_write(), leadership.leads()), (Err(NotLeading), true));
         *renewed.lock() = Some(Instant::now());
         assert_eq!(leadership.check_write(), Ok(()), "after another renewal");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_ends_with_leadership() {
+        let leadership = Leadership::standby();
+        let at = Instant::now();
+        leadership.lasts_until(move || Some(at + Duration::from_secs(10)));
+        let slow = || async {
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            "answer"
+        };
+        let fenced = |may_be_sent| Err(Fenced { source: NotLeading, may_be_sent });
+        assert_eq!(leadership.fenced(slow()).await, fenced(false), "on standby nothing is sent");
+        leadership.lead();
+        assert_eq!(leadership.fenced(slow()).await, Ok("answer"));
+        assert_eq!(leadership.fenced(slow()).await, fenced(true), "its time is over before the answer");
     }
 
     #[test]

@@ -4,13 +4,7 @@
 //! guest chooses. Requests are never repeated here. A guest names resources by their parts. Each part is
 //! checked, so that a path always leads to one object of one resource, or to its status or scale.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -198,21 +192,12 @@ impl Requester {
         }
     }
 
-    /// Makes a write for as long as this host may write. Leadership is checked before each poll: a write that
-    /// waits for a connection, or that a stopped process continues with, is not sent when another host may
-    /// lead. A write that was sent before may still be carried out: its outcome is unknown.
+    /// Makes a write for as long as this host may write. The outcome of one that was sent is unknown.
     async fn fenced<T>(&self, what: &str, write: impl Future<Output = T>) -> Result<T, Error> {
-        let mut write = pin!(write);
-        let mut is_first = true;
-        poll_fn(|cx| {
-            let was_first = std::mem::replace(&mut is_first, false);
-            match self.leadership.check_write() {
-                Ok(()) => write.as_mut().poll(cx).map(Ok),
-                Err(error) if was_first => Poll::Ready(Err(Error::Unavailable(format!("{what}: {error}")))),
-                Err(error) => Poll::Ready(Err(Error::Timeout(format!("{what}: {error}")))),
-            }
+        self.leadership.fenced(write).await.map_err(|error| {
+            let message = format!("{what}: {error}");
+            if error.may_be_sent { Error::Timeout(message) } else { Error::Unavailable(message) }
         })
-        .await
     }
 
     /// Charges the bytes that a request keeps in the host while it runs.

@@ -24,6 +24,9 @@ use crate::status::{self, Phase};
 /// The most writes of a second, of all objects together.
 const WRITES_PER_SECOND: u32 = 20;
 
+/// How long a write may take.
+const LONGEST_WRITE: Duration = Duration::from_secs(10);
+
 /// The manager of the fields of a status.
 const FIELD_MANAGER: &str = "oarlock-status";
 
@@ -69,6 +72,15 @@ impl View<'_> {
     }
 }
 
+/// Why a status was not written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error(transparent)]
+    Kube(#[from] kube::Error),
+    #[error("the API server did not answer within {} s", LONGEST_WRITE.as_secs())]
+    NoAnswer,
+}
+
 // === impl StatusWriter ===
 
 impl StatusWriter {
@@ -83,7 +95,7 @@ impl StatusWriter {
         subject: &Subject<'_>,
         before: &PluginStatus,
         status: &PluginStatus,
-    ) -> Result<(), kube::Error> {
+    ) -> Result<(), Error> {
         if let Ok(delay) = self.bucket.reserve(Duration::MAX) {
             tokio::time::sleep(delay).await;
         }
@@ -97,7 +109,9 @@ impl StatusWriter {
         // With the uid, so that an object that was created again does not get the status of the old one.
         let patch = json!({ "metadata": { "uid": subject.uid }, "status": complete(before, status) });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        api.patch_status(name, &params, &Patch::Merge(patch)).await?;
+        let patch = Patch::Merge(patch);
+        let answer = tokio::time::timeout(LONGEST_WRITE, api.patch_status(name, &params, &patch)).await;
+        answer.map_err(|_| Error::NoAnswer)??;
         self.record(subject, before, status);
         Ok(())
     }

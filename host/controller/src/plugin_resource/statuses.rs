@@ -12,7 +12,7 @@ use super::controller::PluginResources;
 use super::definitions::PluginKey;
 use super::record::Record;
 use super::resolve::Problem;
-use super::status_writer::{StatusWriter, Subject, View, status_of};
+use super::status_writer::{Error, StatusWriter, Subject, View, status_of};
 use super::types::PluginStatus;
 use crate::report::HostEvent;
 use crate::status;
@@ -123,13 +123,13 @@ impl PluginResources {
             }
             (uid.clone(), *generation, written.clone(), status)
         };
-        if self.host.dispatch.leadership.check_write().is_err() {
-            return;
-        }
         let subject = Subject { key, uid: &uid, generation };
-        let result = writer.write(&subject, &written, &status).await;
+        // Another host that leads writes it.
+        let write = writer.write(&subject, &written, &status);
+        let Ok(result) = self.host.dispatch.leadership.fenced(write).await else { return };
         // Deleted, or created again: the watch says so soon.
-        let is_gone = matches!(&result, Err(kube::Error::Api(error)) if matches!(error.code, 404 | 409));
+        let is_gone =
+            matches!(&result, Err(Error::Kube(kube::Error::Api(error))) if matches!(error.code, 404 | 409));
         let is_ok = result.is_ok() || is_gone;
         let mut n_failures = 0;
         if let Some(record) = self.records.lock().get_mut(key).filter(|record| record.uid == uid) {

@@ -57,7 +57,7 @@ pub(crate) struct NotLeading;
 
 /// A write that ended without an answer, since this host may not write any more.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error(transparent)]
+#[error("{source}")]
 pub(crate) struct Fenced {
     source: NotLeading,
     /// Whether the write may have been sent, so that its outcome is unknown.

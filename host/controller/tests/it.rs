@@ -26,6 +26,8 @@ mod faults;
 mod hoarding;
 #[path = "it/mirror.rs"]
 mod mirror;
+#[path = "it/plugin_object_events.rs"]
+mod plugin_object_events;
 #[path = "it/plugin_objects.rs"]
 mod plugin_objects;
 #[path = "it/pod_doctor.rs"]

@@ -12,6 +12,8 @@ mod bad_files;
 mod bad_plugins;
 #[path = "it/canary.rs"]
 mod canary;
+#[path = "it/cluster_plugins.rs"]
+mod cluster_plugins;
 #[path = "it/concurrency.rs"]
 mod concurrency;
 #[path = "it/definitions.rs"]

@@ -25,7 +25,7 @@ pub(crate) struct Objects {
 // === impl Objects ===
 
 impl Objects {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_under(Policy::default()).await
     }
 
@@ -130,7 +130,7 @@ fn objects(folder: &Path, policy: Policy) -> Config {
     Config { fetcher: fetcher.unwrap(), namespace: "default".to_owned(), maxima }
 }
 
-fn hello() -> Value {
+pub(crate) fn hello() -> Value {
     json!({"source": {"file": {"path": "hello.wasm"}}, "serviceAccountName": "hello"})
 }
 

@@ -16,8 +16,12 @@ mod canary;
 mod cluster_plugins;
 #[path = "it/concurrency.rs"]
 mod concurrency;
+#[path = "it/control_socket.rs"]
+mod control_socket;
 #[path = "it/definitions.rs"]
 mod definitions;
+#[path = "it/draining.rs"]
+mod draining;
 #[path = "it/election.rs"]
 mod election;
 #[path = "it/events.rs"]

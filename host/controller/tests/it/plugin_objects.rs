@@ -1,7 +1,7 @@
 //! Plugins as objects: `Plugin` and `ClusterPlugin`.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::{Event, ServiceAccount};
@@ -42,10 +42,12 @@ impl Objects {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
+        let state = path.join("state");
+        fs::create_dir(&state).unwrap();
         let rig = Rig::start_with(|config| {
             change(runtime::Config {
-                plugin_resources: Some(objects(&path, policy)),
-                state_dir: Some(path.join("state")),
+                plugin_resources: Some(objects(&path, "cache", policy)),
+                state_dir: Some(state),
                 provision: None,
                 ..config
             })
@@ -67,11 +69,21 @@ impl Objects {
         Api::default_namespaced(self.rig.client.clone())
     }
 
+    /// Returns the configuration of a further host for the same objects and components, with an empty cache.
+    pub(crate) fn further_host(&self) -> Config {
+        objects(self.folder.path(), "further", Policy::default())
+    }
+
     /// Creates an account that may do everything that the plugins of these tests do.
     pub(crate) async fn account(&self, name: &str) {
         let accounts = Api::<ServiceAccount>::default_namespaced(self.rig.client.clone());
         let account = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
         accounts.create(&PostParams::default(), &account).await.unwrap();
+        self.make_admin(name).await;
+    }
+
+    /// Allows an account everything.
+    pub(crate) async fn make_admin(&self, name: &str) {
         let binding = json!({
             "metadata": {"name": format!("{name}-is-admin")},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -117,10 +129,9 @@ impl Objects {
     }
 }
 
-fn objects(folder: &Path, policy: Policy) -> Config {
-    fs::create_dir(folder.join("state")).unwrap();
+fn objects(folder: &Path, cache: &str, policy: Policy) -> Config {
     let fetcher = Fetcher::new(SourceConfig {
-        cache: folder.join("cache"),
+        cache: folder.join(cache),
         cache_bytes: 1 << 30,
         files: Some(folder.to_owned()),
         policy,
@@ -223,11 +234,16 @@ async fn a_suspended_plugin_object_is_not_called_and_loses_nothing() {
 /// A registry that accepts connections and never answers, and a policy that allows it.
 fn slow_registry() -> (TcpListener, Policy) {
     let registry = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = registry.local_addr().unwrap();
+    let policy = policy_for(registry.local_addr().unwrap());
+    (registry, policy)
+}
+
+/// Returns a policy that allows a registry without TLS on this machine.
+pub(crate) fn policy_for(address: SocketAddr) -> Policy {
     let file = tempfile::NamedTempFile::new().unwrap();
     let policy = format!("privateAddresses: [127.0.0.1]\nplainHttp: [\"{address}\"]\n");
     fs::write(file.path(), policy).unwrap();
-    (registry, Policy::read(file.path()).unwrap())
+    Policy::read(file.path()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

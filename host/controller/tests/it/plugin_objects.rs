@@ -330,6 +330,11 @@ async fn the_api_server_refuses_specs_that_cannot_be_meant() {
         ("a", with("concurrency", json!(0)), "spec.concurrency"),
         ("a", with("limits", json!({"memory": "64MB"})), "spec.limits.memory"),
         ("a", with("retry", json!({"maxDelay": "5 minutes"})), "spec.retry.maxDelay"),
+        (
+            "a",
+            with("retry", json!({"initialDelay": "2s", "maxDelay": "1500ms"})),
+            "maxDelay must not be less",
+        ),
         ("a", with("configFrom", json!({})), "exactly one of configMap and secret must be set"),
         ("a.b", hello(), "the name must be a DNS label other than shadow"),
     ] {
@@ -344,8 +349,31 @@ async fn the_api_server_refuses_specs_that_cannot_be_meant() {
         assert!(refused.contains(wrong), "{spec}: {refused}");
     }
     // What only the host checks is said in the status.
-    objects.create("b", with("retry", json!({"initialDelay": "2s", "maxDelay": "1s"}))).await;
+    objects.create("b", with("retry", json!({"initialDelay": "0s"}))).await;
     let refused = objects.condition("b", "Ready", "False", "InvalidSpec").await;
-    assert_eq!(refused, "spec.retry.maxDelay: 1s is not between 2s and 10m");
+    assert!(refused.starts_with("spec.retry.initialDelay: 0"), "{refused}");
+    objects.create("c", with("retry", json!({"initialDelay": "900ms", "maxDelay": "1s"}))).await;
+    objects.condition("c", "Ready", "True", "Serving").await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_writes_of_a_plugin_object_are_suspended_and_it_is_called() {
+    let objects = Objects::start().await;
+    objects.component("writes.wasm", "writes");
+    objects.account("w").await;
+    let source = json!({"file": {"path": "writes.wasm"}});
+    objects.create("w", json!({"source": source, "serviceAccountName": "w", "suspendWrites": true})).await;
+    objects.condition("w", "Ready", "True", "Serving").await;
+    objects.rig.create("one").await;
+    let refused = objects
+        .rig
+        .line(|it| it["event"] == "delivered" && it["name"] == "one" && it["outcome"] != "done")
+        .await;
+    assert!(refused.to_string().contains("Suspended"), "{refused}");
+    let copy = async || objects.rig.config_maps().get_opt("copy-of-one").await.unwrap();
+    assert_eq!(copy().await, None);
+    objects.patch("w", json!({"suspendWrites": false})).await;
+    until_ok("the copy", async || copy().await.ok_or("there is none")).await;
     objects.rig.end().await;
 }

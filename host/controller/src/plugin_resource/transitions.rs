@@ -8,8 +8,8 @@
 //! | another condition is good after it was bad | Normal, the same; `Recovered` for `Degraded` |
 //! | another version serves | Normal `Switched` |
 //!
-//! Conditions that fail for the same reason share an Event. That a condition becomes unknown, or was unknown, is
-//! worth none. What repeats is counted and bounded where Events are recorded.
+//! Conditions that fail for the same reason share an Event. That a condition becomes unknown, or was unknown,
+//! is worth none. What repeats is counted and bounded where Events are recorded.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use oarlock_event_recorder::EventType;

@@ -1,5 +1,5 @@
-//! No secret leaves the host: not in a line, a page, an answer over the control socket, a metric, a status, an
-//! Event or a trace; and not while it is on standby.
+//! No secret leaves the host: not in a line, a page, an answer over the control socket, a metric, a status,
+//! an Event or a trace; and not while it is on standby.
 
 #[path = "canary/registry.rs"]
 mod registry;

@@ -16,8 +16,8 @@ use crate::rig::{Rig, until_ok};
 /// Longer than any test.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// Makes the answer to the second ConfigMap that is created from now on slow. The first one is the test's, the
-/// second one the plugin's copy of it.
+/// Makes the answer to the second ConfigMap that is created from now on slow. The first one is the test's,
+/// the second one the plugin's copy of it.
 fn slow_copy(rig: &Rig, pause: Duration) -> FaultId {
     let on = Match { resource: Some("configmaps".into()), verbs: vec!["create".into()], ..Match::default() };
     let slow = Action::SlowBody { pause };

@@ -321,6 +321,8 @@ async fn refused(response: &mut Response, place: &Place, what: &str) -> Error {
     let Ok(body) = response.bytes(16 << 10).await else { return error };
     let Ok(body) = serde_json::from_slice::<serde_json::Value>(&body) else { return error };
     let said = body.pointer("/errors/0/message").and_then(serde_json::Value::as_str).unwrap_or_default();
+    // A registry may quote what it was sent.
+    let said = place.credentials.as_ref().map_or(said.to_owned(), |it| it.hide_in(said));
     let said: String = said.chars().filter(|it| !it.is_control()).take(200).collect();
     if said.is_empty() { error } else { error.followed_by(&said) }
 }

@@ -16,6 +16,7 @@ mod pages;
 mod rate;
 mod request;
 mod rows;
+mod secret_values;
 mod slices;
 #[cfg(test)]
 mod testing;

@@ -20,6 +20,7 @@ mod referenced;
 mod resolve;
 mod status_writer;
 mod statuses;
+mod transitions;
 mod types;
 
 pub(crate) use self::controller::PluginResources;

@@ -12,10 +12,16 @@ mod bad_files;
 mod bad_plugins;
 #[path = "it/canary.rs"]
 mod canary;
+#[path = "it/cluster_plugins.rs"]
+mod cluster_plugins;
 #[path = "it/concurrency.rs"]
 mod concurrency;
+#[path = "it/control_socket.rs"]
+mod control_socket;
 #[path = "it/definitions.rs"]
 mod definitions;
+#[path = "it/draining.rs"]
+mod draining;
 #[path = "it/election.rs"]
 mod election;
 #[path = "it/events.rs"]
@@ -26,6 +32,8 @@ mod faults;
 mod hoarding;
 #[path = "it/mirror.rs"]
 mod mirror;
+#[path = "it/plugin_object_events.rs"]
+mod plugin_object_events;
 #[path = "it/plugin_objects.rs"]
 mod plugin_objects;
 #[path = "it/pod_doctor.rs"]

@@ -79,8 +79,15 @@ fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Returns a member of a condition.
+fn condition<'v>(object: &'v Value, kind: &str, pointer: &str) -> &'v str {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let found = conditions.and_then(|it| it.iter().find(|it| it["type"] == kind));
+    found.map(|it| text(it, pointer)).unwrap_or_default()
+}
+
 fn table(objects: &[Value], with_namespaces: bool, is_wide: bool) -> Table {
-    let mut headers = vec!["NAME", "PHASE", "VERSION", "GENERATION", "WATCHES", "ERRORS", "AGE"];
+    let mut headers = vec!["NAME", "PHASE", "VERSION", "GENERATION", "WATCHES", "PARKED", "DEGRADED", "AGE"];
     if is_wide {
         headers.extend(["ACCOUNT", "DIGEST", "MESSAGE"]);
     }
@@ -98,15 +105,14 @@ fn table(objects: &[Value], with_namespaces: bool, is_wide: bool) -> Table {
             number("/status/generation").unwrap_or_default(),
             text(object, "/status/watches").to_owned(),
             number("/status/parked").unwrap_or_default(),
+            condition(object, "Degraded", "/reason").to_owned(),
             created.map(|it| Age(it.elapsed()).to_string()).unwrap_or_default(),
         ];
         if is_wide {
-            let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-            let ready = conditions.and_then(|it| it.iter().find(|it| it["type"] == "Ready"));
             row.extend([
                 text(object, "/spec/serviceAccountName").to_owned(),
                 text(object, "/status/digest").to_owned(),
-                ready.map(|it| text(it, "/message").to_owned()).unwrap_or_default(),
+                condition(object, "Ready", "/message").to_owned(),
             ]);
         }
         table.row(row);
@@ -123,18 +129,18 @@ mod tests {
         let objects = [
             json!({"metadata": {"name": "mirror", "namespace": "team-a"}, "spec": {"serviceAccountName": "m"},
                 "status": {"phase": "Serving", "version": "1.0.0", "generation": 2, "watches": "v1/configmaps",
-                    "parked": 1, "digest": "sha256:01", "conditions": [{"type": "Ready", "message": "serves\u{1b}"}]}}),
+                    "parked": 1, "digest": "sha256:01", "conditions": [{"type": "Ready", "message": "serves\u{1b}"}, {"type": "Degraded", "reason": "Parked"}]}}),
             json!({"metadata": {"name": "new", "namespace": "team-b"}, "spec": {}}),
         ];
         insta::assert_snapshot!(table(&objects, false, false).text(true), @r"
-        NAME     PHASE     VERSION   GENERATION   WATCHES         ERRORS   AGE
-        mirror   Serving   1.0.0     2            v1/configmaps   1        <none>
-        new      <none>    <none>    <none>       <none>          <none>   <none>
+        NAME     PHASE     VERSION   GENERATION   WATCHES         PARKED   DEGRADED   AGE
+        mirror   Serving   1.0.0     2            v1/configmaps   1        Parked     <none>
+        new      <none>    <none>    <none>       <none>          <none>   <none>     <none>
         ");
         insta::assert_snapshot!(table(&objects, true, true).text(true), @r"
-        NAMESPACE   NAME     PHASE     VERSION   GENERATION   WATCHES         ERRORS   AGE      ACCOUNT   DIGEST      MESSAGE
-        team-a      mirror   Serving   1.0.0     2            v1/configmaps   1        <none>   m         sha256:01   serves\u{1b}
-        team-b      new      <none>    <none>    <none>       <none>          <none>   <none>   <none>    <none>      <none>
+        NAMESPACE   NAME     PHASE     VERSION   GENERATION   WATCHES         PARKED   DEGRADED   AGE      ACCOUNT   DIGEST      MESSAGE
+        team-a      mirror   Serving   1.0.0     2            v1/configmaps   1        Parked     <none>   m         sha256:01   serves\u{1b}
+        team-b      new      <none>    <none>    <none>       <none>          <none>   <none>     <none>   <none>    <none>      <none>
         ");
     }
 }

@@ -56,6 +56,23 @@ impl Credentials {
     pub(super) fn fingerprint(&self) -> Digest {
         Digest::of(format!("{}\n{}\n{:?}", self.user, self.password, self.identity_token).as_bytes())
     }
+
+    /// Returns the value of the header `Authorization` with user and password.
+    pub(super) fn basic(&self) -> String {
+        format!("Basic {}", self.pair())
+    }
+
+    /// Removes the password and the token from a text, in each form in which they are sent.
+    pub(super) fn hide_in(&self, text: &str) -> String {
+        let pair = self.pair();
+        let secrets = [Some(&self.password), self.identity_token.as_ref(), Some(&pair)];
+        let secrets = secrets.into_iter().flatten().filter(|it| !it.is_empty());
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "<hidden>"))
+    }
+
+    fn pair(&self) -> String {
+        STANDARD.encode(format!("{}:{}", self.user, self.password))
+    }
 }
 
 /// Without the password and the token.

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
@@ -71,7 +70,7 @@ pub(super) async fn get(
     let (scheme, parameters) = challenge.split_once(' ').unwrap_or((challenge, ""));
     let credentials = place.credentials.as_ref();
     if scheme.eq_ignore_ascii_case("basic") {
-        return credentials.map(|it| Token::new(&basic(it), MAX_SECONDS)).transpose();
+        return credentials.map(|it| Token::new(&it.basic(), MAX_SECONDS)).transpose();
     }
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Ok(None);
@@ -102,7 +101,7 @@ pub(super) async fn get(
         _ => {
             realm.query_pairs_mut().append_pair("service", service).append_pair("scope", &scope);
             if let Some(credentials) = credentials {
-                headers.insert(header::AUTHORIZATION, Token::new(&basic(credentials), 10)?.value());
+                headers.insert(header::AUTHORIZATION, Token::new(&credentials.basic(), 10)?.value());
             }
             (Method::GET, Bytes::new())
         }
@@ -123,10 +122,6 @@ pub(super) async fn get(
             .hint("check the registry or server; the host tries again"));
     };
     Token::new(&format!("Bearer {token}"), expires_in.unwrap_or(DEFAULT_SECONDS)).map(Some)
-}
-
-fn basic(Credentials { user, password, .. }: &Credentials) -> String {
-    format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
 /// Parses `realm="…",service="…"`.

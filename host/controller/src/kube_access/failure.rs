@@ -9,16 +9,20 @@ use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use kube::core::Status;
 use oarlock_plugin::contract::{Error, ThrottledInfo};
 
+use super::secret_values;
+
 /// Converts an error response.
 ///
 /// `preconditions` says whether the request carried a uid or resourceVersion that had to match: for a patch
-/// the API server reports a mismatch as a change of an immutable field.
+/// the API server reports a mismatch as a change of an immutable field. `secret` is the Secret that was sent,
+/// if it was one: no error has its values.
 pub(super) fn from_response(
     what: &str,
     code: StatusCode,
     headers: &HeaderMap,
     body: &[u8],
     preconditions: bool,
+    secret: Option<&[u8]>,
 ) -> Error {
     let status: Status = serde_json::from_slice(body).unwrap_or_else(|_| {
         // A proxy, or the outer filters of the API server, respond in plain text.
@@ -28,6 +32,10 @@ pub(super) fn from_response(
     let message = match status.message.as_str() {
         "" => format!("{what}: {code}"),
         message => format!("{what}: {message}"),
+    };
+    let message = match secret {
+        Some(sent) => secret_values::hidden(message, sent),
+        None => message,
     };
     match (status.reason.as_str(), code.as_u16()) {
         ("AlreadyExists", _) => Error::AlreadyExists(message),
@@ -94,7 +102,7 @@ mod tests {
     fn map(code: u16, reason: &str) -> Error {
         let body = json!({"kind": "Status", "reason": reason, "message": "m", "code": code}).to_string();
         let code = StatusCode::from_u16(code).unwrap();
-        from_response("get a", code, &HeaderMap::new(), body.as_bytes(), false)
+        from_response("get a", code, &HeaderMap::new(), body.as_bytes(), false, None)
     }
 
     #[test]
@@ -119,8 +127,14 @@ mod tests {
     fn a_plain_429_carries_its_header() {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, "3".parse().unwrap());
-        let error =
-            from_response("get a", StatusCode::TOO_MANY_REQUESTS, &headers, b"Too many requests\n", false);
+        let error = from_response(
+            "get a",
+            StatusCode::TOO_MANY_REQUESTS,
+            &headers,
+            b"Too many requests\n",
+            false,
+            None,
+        );
         let message = "get a: Too many requests".to_owned();
         assert_eq!(error, Error::Throttled(ThrottledInfo { message, retry_after_ms: Some(3000) }));
     }
@@ -134,7 +148,7 @@ mod tests {
         .to_string();
         let map = |preconditions| {
             let code = StatusCode::UNPROCESSABLE_ENTITY;
-            from_response("patch a", code, &HeaderMap::new(), body.as_bytes(), preconditions)
+            from_response("patch a", code, &HeaderMap::new(), body.as_bytes(), preconditions, None)
         };
         assert!(matches!(map(true), Error::Conflict(_)));
         assert!(matches!(map(false), Error::Invalid(_)));

@@ -6,6 +6,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
@@ -15,7 +16,7 @@ use oarlock_plugin::contract::{Error, GroupVersionResource, Namespaces, ObjectKe
 use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::{Charge, Use};
 
-use super::{failure, rate::Rate};
+use super::{failure, rate::Rate, secret_values};
 use crate::{
     discovery::{self, Discovery, Served},
     identity::Identity,
@@ -132,6 +133,8 @@ impl Requester {
         let is_write = method != Method::GET;
         let mut charge = self.charge(body.len())?;
         let trace = RequestTrace::begin(&method, content_type, &path);
+        let body = Bytes::from(body);
+        let secret = (is_write && secret_values::is_of_secrets(&path)).then(|| body.clone());
         let mut uri = path;
         let dry_run = (is_write && self.dry_run).then_some(("dryRun", "All"));
         for (idx, (name, value)) in query.iter().copied().chain(dry_run).enumerate() {
@@ -183,9 +186,10 @@ impl Requester {
         if parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.status.is_redirection() {
             return Err(Error::Unavailable(format!("{what}: unexpected response {}", parts.status)));
         }
-        match failure::from_response(what, parts.status, &parts.headers, &body, preconditions) {
+        let (status, headers) = (parts.status, &parts.headers);
+        match failure::from_response(what, status, headers, &body, preconditions, secret.as_deref()) {
             // A proxy responded: the write may have happened.
-            Error::Unavailable(message) if is_write && parts.status.is_server_error() => {
+            Error::Unavailable(message) if is_write && status.is_server_error() => {
                 Err(Error::Timeout(message))
             }
             error => Err(error),

@@ -15,6 +15,7 @@ pub(super) fn core_v1() -> Reply {
             resource("configmaps", "ConfigMap", true),
             resource("events", "Event", true),
             resource("namespaces", "Namespace", false),
+            resource("secrets", "Secret", true),
         ],
     });
     Reply::json(200, list.to_string())

@@ -231,7 +231,7 @@ fn degraded(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus
         return finding(KIND, TRUE, "CrashLoop", error);
     }
     if status.n_parked() > 0 {
-        let message = "it failed to handle some objects or keys, which are parked: see status.parked and `oarlock dead-letters`";
+        let message = "it failed to handle some objects or keys, which are parked: see status.parked and `kubectl oarlock dead-letters`";
         return finding(KIND, TRUE, "Parked", message);
     }
     as_expected()

@@ -146,7 +146,7 @@ impl Resolver<'_> {
             service_account,
             config,
             limits,
-            suspend_writes: false,
+            suspend_writes: spec.suspend_writes,
             is_suspended: spec.suspend,
             dry_run: spec.dry_run,
             concurrency: spec.concurrency,

@@ -5,18 +5,19 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use oarlock_event_recorder::{EventRecorder, EventType};
+use oarlock_event_recorder::EventRecorder;
 use oarlock_flow_control::TokenBucket;
 use serde_json::json;
 
 use super::conditions::{self, shortened};
 use super::definitions::PluginKey;
 use super::resolve::{Problem, Resolved};
+use super::transitions::{self, Transition};
 use super::types::{self, LastError, PluginStatus, SubscriptionSummary};
 use crate::config::PluginFile;
 use crate::status::{self, Phase};
@@ -116,60 +117,21 @@ impl StatusWriter {
         Ok(())
     }
 
-    /// Records an Event for each condition that has another status or reason, and for another version that
-    /// serves. Of conditions with the same reason only the first is recorded.
+    /// Records an Event about each transition.
     fn record(&self, subject: &Subject<'_>, before: &PluginStatus, status: &PluginStatus) {
-        let mut reasons = Vec::new();
-        for condition in &status.conditions {
-            let same = |it: &&Condition| {
-                it.type_ == condition.type_ && it.status == condition.status && it.reason == condition.reason
-            };
-            let is_known = condition.status != "Unknown" && !reasons.contains(&&condition.reason);
-            if before.conditions.iter().any(|it| same(&it)) || !is_known {
-                continue;
-            }
-            let is_bad = (condition.status == "True") == (condition.type_ == "Degraded");
-            // That all is well is worth one Event, not six.
-            if !is_bad && condition.type_ != "Ready" {
-                continue;
-            }
-            reasons.push(&condition.reason);
-            let event_type = if is_bad { EventType::Warning } else { EventType::Normal };
-            self.event(
-                subject,
-                event_type,
-                &condition.reason,
-                &format!("{}: {}", condition.type_, condition.message),
-            );
-        }
-        // Another host counts its generations from 1.
-        let is_another_spec = before.observed_generation != status.observed_generation
-            && before.generation != status.generation;
-        let is_another = before.digest != status.digest || is_another_spec;
-        let both_serve = before.digest.is_some() && status.digest.is_some();
-        if let (true, Some(version)) = (is_another && both_serve, &status.version) {
-            let digest = status.digest.as_deref().unwrap_or("unknown");
-            self.event(
-                subject,
-                EventType::Normal,
-                "Switched",
-                &format!("version {version} serves, {digest}"),
-            );
-        }
-    }
-
-    fn event(&self, subject: &Subject<'_>, event_type: EventType, reason: &str, message: &str) {
         let Subject { key, uid, .. } = subject;
-        let regarding = ObjectReference {
-            api_version: Some(format!("{}/{}", types::GROUP, types::VERSION)),
-            kind: Some(key.kind().to_owned()),
-            namespace: key.namespace.as_deref().map(str::to_owned),
-            name: Some(key.name.to_string()),
-            uid: Some((*uid).to_owned()),
-            ..ObjectReference::default()
-        };
-        // The recorder counts the Events that it drops.
-        let _ = self.recorder.event(regarding, event_type, reason, message);
+        for Transition { event_type, reason, message } in transitions::between(before, status) {
+            let regarding = ObjectReference {
+                api_version: Some(format!("{}/{}", types::GROUP, types::VERSION)),
+                kind: Some(key.kind().to_owned()),
+                namespace: key.namespace.as_deref().map(str::to_owned),
+                name: Some(key.name.to_string()),
+                uid: Some((*uid).to_owned()),
+                ..ObjectReference::default()
+            };
+            // The recorder counts the Events that it drops.
+            let _ = self.recorder.event(regarding, event_type, &reason, &message);
+        }
     }
 }
 

@@ -41,10 +41,16 @@ pub(crate) const VERSION: &str = "v1alpha1";
     ),
     printcolumn(name = "Watches", type_ = "string", json_path = ".status.watches"),
     printcolumn(
-        name = "Errors",
+        name = "Parked",
         type_ = "integer",
         json_path = ".status.parked",
         description = "The objects and keys that the plugin failed to handle, and that are parked"
+    ),
+    printcolumn(
+        name = "Degraded",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Degraded\")].reason",
+        description = "What is wrong, such as CrashLoop; AsExpected if nothing is"
     ),
     printcolumn(
         name = "Message",
@@ -86,6 +92,9 @@ pub struct PluginSpec {
     /// `true`: the host does not call the plugin. Its notifications wait.
     #[serde(default)]
     pub suspend: bool,
+    /// `true`: the plugin's writes fail with `suspended`, while it receives its notifications as usual.
+    #[serde(default)]
+    pub suspend_writes: bool,
     /// `true`: the plugin's writes are sent as dry runs, so that nothing is stored.
     #[serde(default)]
     pub dry_run: bool,
@@ -109,7 +118,10 @@ pub struct PluginSpec {
     pub probation: Option<Probation>,
     /// When calls that failed are made again. `limits.tries` says how often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Retry>")]
+    #[schemars(with = "Option<Retry>", extend("x-kubernetes-validations" = [{
+        "rule": "!has(self.initialDelay) || !has(self.maxDelay) || duration(self.initialDelay) <= duration(self.maxDelay)",
+        "message": "maxDelay must not be less than initialDelay"
+    }]))]
     pub retry: Option<Retry>,
 }
 
@@ -135,10 +147,16 @@ pub struct PluginSpec {
     ),
     printcolumn(name = "Watches", type_ = "string", json_path = ".status.watches"),
     printcolumn(
-        name = "Errors",
+        name = "Parked",
         type_ = "integer",
         json_path = ".status.parked",
         description = "The objects and keys that the plugin failed to handle, and that are parked"
+    ),
+    printcolumn(
+        name = "Degraded",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Degraded\")].reason",
+        description = "What is wrong, such as CrashLoop; AsExpected if nothing is"
     ),
     printcolumn(
         name = "Message",

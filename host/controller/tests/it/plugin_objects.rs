@@ -1,7 +1,7 @@
 //! Plugins as objects: `Plugin` and `ClusterPlugin`.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::{Event, ServiceAccount};
@@ -25,7 +25,7 @@ pub(crate) struct Objects {
 // === impl Objects ===
 
 impl Objects {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_under(Policy::default()).await
     }
 
@@ -42,10 +42,12 @@ impl Objects {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_owned();
+        let state = path.join("state");
+        fs::create_dir(&state).unwrap();
         let rig = Rig::start_with(|config| {
             change(runtime::Config {
-                plugin_resources: Some(objects(&path, policy)),
-                state_dir: Some(path.join("state")),
+                plugin_resources: Some(objects(&path, "cache", policy)),
+                state_dir: Some(state),
                 provision: None,
                 ..config
             })
@@ -67,11 +69,21 @@ impl Objects {
         Api::default_namespaced(self.rig.client.clone())
     }
 
+    /// Returns the configuration of a further host for the same objects and components, with an empty cache.
+    pub(crate) fn further_host(&self) -> Config {
+        objects(self.folder.path(), "further", Policy::default())
+    }
+
     /// Creates an account that may do everything that the plugins of these tests do.
     pub(crate) async fn account(&self, name: &str) {
         let accounts = Api::<ServiceAccount>::default_namespaced(self.rig.client.clone());
         let account = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
         accounts.create(&PostParams::default(), &account).await.unwrap();
+        self.make_admin(name).await;
+    }
+
+    /// Allows an account everything.
+    pub(crate) async fn make_admin(&self, name: &str) {
         let binding = json!({
             "metadata": {"name": format!("{name}-is-admin")},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -117,10 +129,9 @@ impl Objects {
     }
 }
 
-fn objects(folder: &Path, policy: Policy) -> Config {
-    fs::create_dir(folder.join("state")).unwrap();
+fn objects(folder: &Path, cache: &str, policy: Policy) -> Config {
     let fetcher = Fetcher::new(SourceConfig {
-        cache: folder.join("cache"),
+        cache: folder.join(cache),
         cache_bytes: 1 << 30,
         files: Some(folder.to_owned()),
         policy,
@@ -130,7 +141,7 @@ fn objects(folder: &Path, policy: Policy) -> Config {
     Config { fetcher: fetcher.unwrap(), namespace: "default".to_owned(), maxima }
 }
 
-fn hello() -> Value {
+pub(crate) fn hello() -> Value {
     json!({"source": {"file": {"path": "hello.wasm"}}, "serviceAccountName": "hello"})
 }
 
@@ -223,11 +234,16 @@ async fn a_suspended_plugin_object_is_not_called_and_loses_nothing() {
 /// A registry that accepts connections and never answers, and a policy that allows it.
 fn slow_registry() -> (TcpListener, Policy) {
     let registry = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = registry.local_addr().unwrap();
+    let policy = policy_for(registry.local_addr().unwrap());
+    (registry, policy)
+}
+
+/// Returns a policy that allows a registry without TLS on this machine.
+pub(crate) fn policy_for(address: SocketAddr) -> Policy {
     let file = tempfile::NamedTempFile::new().unwrap();
     let policy = format!("privateAddresses: [127.0.0.1]\nplainHttp: [\"{address}\"]\n");
     fs::write(file.path(), policy).unwrap();
-    (registry, Policy::read(file.path()).unwrap())
+    Policy::read(file.path()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -314,6 +330,11 @@ async fn the_api_server_refuses_specs_that_cannot_be_meant() {
         ("a", with("concurrency", json!(0)), "spec.concurrency"),
         ("a", with("limits", json!({"memory": "64MB"})), "spec.limits.memory"),
         ("a", with("retry", json!({"maxDelay": "5 minutes"})), "spec.retry.maxDelay"),
+        (
+            "a",
+            with("retry", json!({"initialDelay": "2s", "maxDelay": "1500ms"})),
+            "maxDelay must not be less",
+        ),
         ("a", with("configFrom", json!({})), "exactly one of configMap and secret must be set"),
         ("a.b", hello(), "the name must be a DNS label other than shadow"),
     ] {
@@ -328,8 +349,31 @@ async fn the_api_server_refuses_specs_that_cannot_be_meant() {
         assert!(refused.contains(wrong), "{spec}: {refused}");
     }
     // What only the host checks is said in the status.
-    objects.create("b", with("retry", json!({"initialDelay": "2s", "maxDelay": "1s"}))).await;
+    objects.create("b", with("retry", json!({"initialDelay": "0s"}))).await;
     let refused = objects.condition("b", "Ready", "False", "InvalidSpec").await;
-    assert_eq!(refused, "spec.retry.maxDelay: 1s is not between 2s and 10m");
+    assert!(refused.starts_with("spec.retry.initialDelay: 0"), "{refused}");
+    objects.create("c", with("retry", json!({"initialDelay": "900ms", "maxDelay": "1s"}))).await;
+    objects.condition("c", "Ready", "True", "Serving").await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_writes_of_a_plugin_object_are_suspended_and_it_is_called() {
+    let objects = Objects::start().await;
+    objects.component("writes.wasm", "writes");
+    objects.account("w").await;
+    let source = json!({"file": {"path": "writes.wasm"}});
+    objects.create("w", json!({"source": source, "serviceAccountName": "w", "suspendWrites": true})).await;
+    objects.condition("w", "Ready", "True", "Serving").await;
+    objects.rig.create("one").await;
+    let refused = objects
+        .rig
+        .line(|it| it["event"] == "delivered" && it["name"] == "one" && it["outcome"] != "done")
+        .await;
+    assert!(refused.to_string().contains("Suspended"), "{refused}");
+    let copy = async || objects.rig.config_maps().get_opt("copy-of-one").await.unwrap();
+    assert_eq!(copy().await, None);
+    objects.patch("w", json!({"suspendWrites": false})).await;
+    until_ok("the copy", async || copy().await.ok_or("there is none")).await;
     objects.rig.end().await;
 }

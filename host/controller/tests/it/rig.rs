@@ -61,35 +61,9 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let plugins = folder.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
-        let (reporter, mut reports) =
-            report::channel(report::Config { level: report::Level::Debug, ..report::Config::default() });
-        let runtime = Runtime::new(change(Config {
-            client: client.clone(),
-            client_metrics: ClientMetrics::default(),
-            outages: transport::Outages::default(),
-            server: cluster.url(),
-            sources: vec![plugins],
-            plugin_resources: None,
-            admin: None,
-            control: None,
-            reporter,
-            engine: EngineConfig::default(),
-            state_dir: None,
-            retry: RetryPolicy { base: Duration::from_millis(20), ..RetryPolicy::default() },
-            restart: RestartPolicy { base: Duration::from_millis(20), ..RestartPolicy::default() },
-            provision: Some(Arc::new(Grant(client.clone()))),
-            limits: Limits::default(),
-            prunings: Prunings::default(),
-            election: None,
-            drain_timeout: Duration::from_secs(5),
-            record: None,
-            traces: None,
-            interception: None,
-            wall_clock: WallClock::system(),
-            fault_swallow: None,
-            consistency_check: ConsistencyCheck::Panic,
-        }))
-        .unwrap();
+        let (reporter, mut reports) = reports();
+        let config = config(&cluster, &client, reporter);
+        let runtime = Runtime::new(change(Config { sources: vec![plugins], ..config })).unwrap();
         let token = CancellationToken::new();
         let (sender, lines) = watch::channel(Vec::new());
         let mut host = JoinSet::new();
@@ -270,6 +244,42 @@ impl Rig {
         let beside = path.with_extension("tmp");
         fs::write(&beside, bytes).unwrap();
         fs::rename(beside, path).unwrap();
+    }
+}
+
+/// Returns a reporter of every event, and its lines.
+pub(crate) fn reports() -> (report::Reporter, report::Reports) {
+    report::channel(report::Config { level: report::Level::Debug, ..report::Config::default() })
+}
+
+/// Returns the configuration of a host without plugins that waits little before it tries again, and grants
+/// every plugin the rights that it declares.
+pub(crate) fn config(cluster: &DevCluster, client: &kube::Client, reporter: report::Reporter) -> Config {
+    Config {
+        client: client.clone(),
+        client_metrics: ClientMetrics::default(),
+        outages: transport::Outages::default(),
+        server: cluster.url(),
+        sources: Vec::new(),
+        plugin_resources: None,
+        admin: None,
+        control: None,
+        reporter,
+        engine: EngineConfig::default(),
+        state_dir: None,
+        retry: RetryPolicy { base: Duration::from_millis(20), ..RetryPolicy::default() },
+        restart: RestartPolicy { base: Duration::from_millis(20), ..RestartPolicy::default() },
+        provision: Some(Arc::new(Grant(client.clone()))),
+        limits: Limits::default(),
+        prunings: Prunings::default(),
+        election: None,
+        drain_timeout: Duration::from_secs(5),
+        record: None,
+        traces: None,
+        interception: None,
+        wall_clock: WallClock::system(),
+        fault_swallow: None,
+        consistency_check: ConsistencyCheck::Panic,
     }
 }
 

@@ -1,13 +1,11 @@
 use std::fs;
-use std::path::Path;
 
 use oarlock_controller::control;
 use oarlock_controller::runtime::Config;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::UnixStream;
 
+use crate::control_socket;
 use crate::received;
 use crate::rig::{Rig, guest_path, until_ok};
 
@@ -144,19 +142,6 @@ async fn a_host_whose_folder_for_state_cannot_be_used_reports_it_and_runs() {
     rig.end().await;
 }
 
-/// Requests an operation of a plugin over the control socket, and returns the status and the body.
-async fn post(socket: &Path, plugin: &str, operation: &str) -> (String, String) {
-    let mut stream = UnixStream::connect(socket).await.unwrap();
-    let request = format!(
-        "POST /v1/plugins/{plugin}/{operation} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    (head.lines().next().unwrap().to_owned(), body.to_owned())
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_that_comes_before_the_quarantine_was_read_releases_what_is_on_disk() {
     let state = tempfile::tempdir().unwrap();
@@ -188,7 +173,7 @@ async fn a_release_that_comes_before_the_quarantine_was_read_releases_what_is_on
     let rig = Rig::start_with(|config| Config { state_dir, control: Some(socket), sources, ..config }).await;
     // Asked until the host knows the plugin, so that the first answer is as early as it can be.
     let released = until_ok("the host knows the plugin", async || {
-        let (status, body) = post(&path, "p", "release").await;
+        let (status, body) = control_socket::request(&path, "POST /v1/plugins/p/release").await;
         if status.contains(" 200 ") { Ok(body) } else { Err((status, body)) }
     })
     .await;

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::*;
-use crate::kube_access::testing::{core_v1, requester_of};
+use crate::kube_access::testing::{core_v1, requester, requester_of};
 
 /// The time for which a renewal of the Lease counts.
 const LASTS: Duration = Duration::from_secs(10);
@@ -105,4 +105,28 @@ async fn a_write_that_waits_is_not_polled_again_when_leadership_is_over() {
     let result = host.requester.fenced("patch configmaps n/a", write).await;
     assert!(matches!(result, Err(Error::Timeout(why)) if why.contains("another one may lead")));
     assert_eq!(polls.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_refusal_that_quotes_a_value_of_a_secret_comes_without_it() {
+    let api = FakeApi::new(|request| match &*request.path {
+        "/api/v1" => core_v1(),
+        // As a webhook may answer.
+        _ => Reply::json(
+            422,
+            r#"{"reason": "Invalid", "message": "settings is invalid: the password hunter2 is weak", "code": 422}"#,
+        ),
+    });
+    let requester = requester(&api);
+    let none = Preconditions { uid: None, resource_version: None };
+    let refused = async |plural: &str| {
+        let target = GroupVersionResource { plural: plural.to_owned(), ..target() };
+        let patch = r#"{"stringData":{"password":"hunter2"}}"#.to_owned();
+        requester.patch(&target, &key(), "", PatchKind::MergePatch, patch, &none).await.unwrap_err()
+    };
+    let said = |what, password| {
+        Error::Invalid(format!("patch {what} n/a: settings is invalid: the password {password} is weak"))
+    };
+    assert_eq!(refused("secrets").await, said("secrets", "<hidden>"));
+    assert_eq!(refused("configmaps").await, said("configmaps", "hunter2"));
 }

@@ -200,7 +200,8 @@ impl Runtime {
             fault_swallow,
             consistency_check,
         } = config;
-        let (tasks, supervisor) = Tasks::new(token.child_token());
+        // Not a child: what waits is counted before the tasks end.
+        let (tasks, supervisor) = Tasks::new(CancellationToken::new());
         let discovery = Arc::new(Discovery::new(client.clone()));
         let source =
             ApiSource::new(client.clone(), discovery.clone(), prunings.clone(), outages, consistency_check);
@@ -309,13 +310,21 @@ impl Runtime {
         }
         inputs.start(&host, &health, requests);
         let stopping = async {
-            // The token of the tasks is cancelled first, whatever stops the host.
-            tasks.token().cancelled().await;
+            tokio::select! {
+                () = token.cancelled() => {}
+                // A part of the host has failed.
+                () = tasks.token().cancelled() => {}
+            }
+            // On standby, what waits is the leader's work.
+            let waiting = match leadership.leads() {
+                true => statuses.snapshot().iter().map(PluginStatus::n_waiting).sum(),
+                false => 0,
+            };
+            tasks.token().cancel();
             reporter.report(HostEvent::HostStopping);
-            Instant::now()
+            (Instant::now(), waiting)
         };
-        let (ended, since) = tokio::join!(supervisor.run(), stopping);
-        let waiting = statuses.snapshot().iter().map(PluginStatus::n_waiting).sum();
+        let (ended, (since, waiting)) = tokio::join!(supervisor.run(), stopping);
         let after_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         reporter.report(HostEvent::HostDrained { after_ms, calls_dropped: drain.n_dropped(), waiting });
         // The reason why the election ended is the better error.

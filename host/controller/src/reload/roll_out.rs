@@ -249,8 +249,9 @@ impl RollOut {
             Verdict::TooManyLosses(losses) => losses,
         };
         let time = watched.version.file.probation.time;
-        let message =
-            format!("it lost {} instances within {} s", losses - watched.losses_before, time.as_secs_f64());
+        let n_lost = losses - watched.losses_before;
+        let instances = if n_lost == 1 { "instance" } else { "instances" };
+        let message = format!("it lost {n_lost} {instances} within {} s", time.as_secs_f64());
         match self.go_back(&message).await {
             Ok(_) => return,
             Err(RollbackError::Failed(error)) => {

@@ -106,7 +106,8 @@ pub enum HostEvent {
         after_ms: u64,
         /// Calls that did not end in time, and were dropped.
         calls_dropped: u64,
-        /// Notifications and keys that wait. A host that starts delivers the objects again, as initial adds.
+        /// Notifications and keys that waited when the host was asked to stop, those of calls in progress
+        /// included. A host that starts delivers the objects again, as initial adds.
         waiting: u64,
     },
     /// Calls of a plugin did not end in time while the host stopped, or the plugin was unloaded.

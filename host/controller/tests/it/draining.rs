@@ -81,7 +81,7 @@ async fn a_call_is_cut_when_its_plugin_object_was_deleted_and_the_limit_has_pass
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_stops_while_work_waits_reports_the_calls_that_it_cut() {
+async fn a_host_that_stops_reports_the_calls_that_it_cut_and_what_waits() {
     let folder = tempfile::tempdir().unwrap();
     let socket = control::bind(folder.path(), None).unwrap();
     let path = socket.path().to_owned();
@@ -108,5 +108,5 @@ async fn a_host_that_stops_while_work_waits_reports_the_calls_that_it_cut() {
     .await;
     let lines = rig.end().await;
     let drained = lines.iter().find(|it| it["event"] == "host-drained").unwrap();
-    assert_eq!(drained["calls-dropped"], 1, "{drained}");
+    assert_eq!((&drained["calls-dropped"], &drained["waiting"]), (&json!(1), &json!(5)), "{drained}");
 }

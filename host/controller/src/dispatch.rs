@@ -448,6 +448,7 @@ impl Dispatcher {
         // The new version may be able to handle what the old one could not.
         self.queue.release_deferred();
         self.queue.retry_parked();
+        self.queue.retry_failed();
         self.status.update(|status| {
             status.generation = active.number;
             status.version = Some(version.clone());

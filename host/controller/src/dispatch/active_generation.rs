@@ -73,7 +73,6 @@ pub(super) struct ActiveGeneration {
 pub(super) struct DrainingGeneration {
     pub(super) number: u64,
     pub(super) reporter: Reporter,
-    pub(super) retry: RetryPolicy,
     pub(super) health: Arc<GenerationHealth>,
     /// The listeners of its subscriptions. Another generation may have inherited some.
     pub(super) listeners: Vec<ListenerHandle>,
@@ -149,7 +148,6 @@ impl ActiveGeneration {
                 let draining = (old.lanes.n_busy() > 0).then(|| DrainingGeneration {
                     number: old.number,
                     reporter: old.reporter,
-                    retry: old.retry,
                     health: old.health,
                     listeners: old.subscriptions.iter().map(|it| it.listener.clone()).collect(),
                     n_calls: old.lanes.n_busy(),

@@ -313,6 +313,12 @@ impl PluginQueue {
         n_parked
     }
 
+    /// Tries all keys again whose last calls failed, and forgets how many did.
+    pub(super) fn retry_failed(&self) {
+        let failures = std::mem::take(&mut self.state.lock().failures);
+        failures.into_keys().for_each(|key| self.keys.add(key));
+    }
+
     /// Tries one parked key again. Returns whether it was parked.
     pub(super) fn retry_parked_key(&self, key: &Key) -> bool {
         let is_parked = self.state.lock().parked.contains(key);

@@ -95,9 +95,9 @@ impl Dispatcher {
                                 (message, asked(after_ms))
                             }
                         };
-                        let after = draining.retry.base.max(asked);
-                        let after_ms = milliseconds(after);
-                        (Outcome::RetryAfter(after), CallOutcome::Retry { message, after_ms })
+                        // The version that serves may be able to handle it at once.
+                        let after_ms = milliseconds(asked);
+                        (Outcome::RetryAfter(asked), CallOutcome::Retry { message, after_ms })
                     }
                 };
                 self.metrics.called(due.function(), outcome.label(), took);
@@ -107,7 +107,7 @@ impl Dispatcher {
             }
             Err(error) => {
                 self.count_loss(&draining.health, &draining.progress, due.function(), &error);
-                Outcome::RetryAfter(draining.retry.base)
+                Outcome::RetryAfter(Duration::ZERO)
             }
         };
         match due {

@@ -384,6 +384,17 @@ impl Backlog {
         true
     }
 
+    /// Makes all objects in back-off ready and resets their counts of attempts; returns how many.
+    pub(super) fn retry_backing_off(&mut self) -> usize {
+        let backing_off = std::mem::take(&mut self.backing_off);
+        let n_objects = backing_off.len();
+        for key in backing_off.into_values() {
+            self.reset_attempts(&key);
+            self.become_ready(key);
+        }
+        n_objects
+    }
+
     /// Returns the keys of the parked objects, sorted.
     pub(super) fn parked(&self) -> Vec<ObjectKey> {
         let parked = self.objects.iter().filter(|(_, queue)| matches!(queue.state, ObjectState::Parked));

@@ -253,6 +253,13 @@ impl ListenerHandle {
         n_parked
     }
 
+    /// Ends the back-off of all objects and resets their counts of attempts. Returns how many.
+    pub fn retry_backing_off(&self) -> usize {
+        let n_objects = self.shared.state.lock().backlog.retry_backing_off();
+        self.shared.wake.notify_one();
+        n_objects
+    }
+
     /// Makes one parked object ready and resets its count of attempts. Returns whether it was parked.
     pub fn retry_parked_object(&self, key: &ObjectKey) -> bool {
         let was_parked = self.shared.state.lock().backlog.retry_parked_object(key);

@@ -381,6 +381,23 @@ async fn parked_objects_are_retried_on_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn objects_in_back_off_are_retried_on_request() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["a", "b"] {
+        bench.put(name);
+        fail(&mut listener);
+    }
+    assert_eq!((peek(&mut listener), listener.stats().backing_off), (String::new(), 2));
+    assert_eq!(listener.retry_backing_off(), 2);
+    let delivery = take(&mut listener).unwrap();
+    assert_eq!((outline(&delivery.notification), delivery.attempts), ("add a@1".to_owned(), 0));
+    listener.finish(&delivery.key, Outcome::Done);
+    assert_eq!(drain(&mut listener), ["add b@2"]);
+    assert_eq!(listener.retry_backing_off(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn abandoned_deliveries_go_to_the_next_consumer() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();

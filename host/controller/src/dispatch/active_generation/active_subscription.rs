@@ -125,6 +125,7 @@ impl ActiveSubscription {
         if mode == Mode::TakeOver {
             self.release_deferred();
             self.retry_parked();
+            self.listener.retry_backing_off();
         } else {
             self.restart();
         }

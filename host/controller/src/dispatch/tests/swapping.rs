@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use oarlock_informer::object::Namespaces;
-use oarlock_plugin::contract::{Failure, RetryInfo};
+use oarlock_plugin::contract::{Enqueue, Failure, RetryInfo};
 
 use super::rig::{Rig, done, retry};
 use crate::access::Access;
+use crate::dispatch::RetryPolicy;
 
 #[tokio::test(start_paused = true)]
 async fn promise_6_another_version_receives_everything_again() {
@@ -63,6 +64,30 @@ async fn a_version_swap_ends_a_crash_loop() {
     rig.serve(|_| done()).await;
     let received = rig.until_times("synced 0", before + 1).await;
     assert_eq!(received[received.len() - 2..], ["add a@2", "synced 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_swap_ends_the_back_off_of_objects_and_keys() {
+    let policy = RetryPolicy {
+        base: Duration::from_secs(600),
+        cap: Duration::from_secs(600),
+        ..RetryPolicy::default()
+    };
+    for enqueue in [Enqueue::Nothing, Enqueue::Itself] {
+        let mut rig = Rig::with(&["n/a"], policy.clone(), None).await;
+        rig.stateless = true;
+        rig.enqueue = enqueue;
+        rig.serve(|call| if call.text == "synced 0" { done() } else { retry() }).await;
+        rig.until("synced 0").await;
+        rig.pass(Duration::from_secs(10)).await;
+        let n_before = rig.calls().len();
+        let began = rig.now();
+        rig.serve(|_| done()).await;
+        rig.pass(Duration::from_secs(10)).await;
+        let calls = rig.calls();
+        let again: Vec<_> = calls[n_before..].iter().map(|it| (it.instance, it.after - began)).collect();
+        assert_eq!(again, [(2, Duration::ZERO)], "{calls:#?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

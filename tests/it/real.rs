@@ -7,3 +7,4 @@ mod plugin_accounts;
 mod plugin_objects;
 mod plugin_sources;
 mod pods;
+mod uninstallation;

@@ -8,3 +8,4 @@ mod plugin_objects;
 mod plugin_sources;
 mod pods;
 mod two_tenants;
+mod uninstallation;

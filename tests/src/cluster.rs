@@ -99,6 +99,16 @@ impl Cluster {
         Ok(())
     }
 
+    /// Deletes an object, as `kubectl delete` does.
+    ///
+    /// # Errors
+    ///
+    /// Those of the API server.
+    pub async fn delete(&self, object: &Value) -> anyhow::Result<()> {
+        self.request("DELETE", &path_of(object)?, None).await?;
+        Ok(())
+    }
+
     async fn apply_object(&self, object: &Value, parameters: &str) -> anyhow::Result<()> {
         let path = path_of(object)?;
         let path = format!("{path}?fieldManager=tests&force=true&fieldValidation=Strict{parameters}");

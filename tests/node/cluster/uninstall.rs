@@ -11,9 +11,8 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, LABEL};
 
-/// What belongs to the team of the plugin mirror, and not to the installation: a role that it applied, and
-/// the opt-in of its namespace.
-const OF_THE_TEAM: [&str; 2] = ["/oarlock-watch-secrets", "mirror/oarlock-impersonator"];
+/// What belongs to the team of the plugin mirror, and not to the installation: a role that it applied.
+const OF_THE_TEAM: &str = "/oarlock-watch-secrets";
 
 pub(crate) async fn uninstall(cluster: &mut Cluster) -> Result<()> {
     let node = &mut cluster.node;
@@ -26,6 +25,8 @@ pub(crate) async fn uninstall(cluster: &mut Cluster) -> Result<()> {
     let file = tempfile::NamedTempFile::new()?;
     fs::write(&file, printed)?;
     node.kubectl(["delete".as_ref(), "-f".as_ref(), file.path().as_os_str()])?;
+    let opt_ins = ["--all-namespaces", "--selector", "app.kubernetes.io/managed-by=oarlock"];
+    node.kubectl(["delete", "rolebindings,roles"].into_iter().chain(opt_ins))?;
     node.wait("an end of all that was installed", |node| {
         let left = leftovers(node)?;
         ensure!(left.is_empty(), "{left:?}");
@@ -51,7 +52,7 @@ fn leftovers(node: &Node) -> Result<Vec<String>> {
         let is_ours = metadata["labels"][key] == value
             || id.contains("oarlock")
             || object["apiVersion"].as_str().is_some_and(|version| version.starts_with("oarlock.dev/"));
-        if is_ours && !OF_THE_TEAM.contains(&id.as_str()) {
+        if is_ours && id != OF_THE_TEAM {
             left.push(format!("{} {id}", object["kind"]));
         }
     }

@@ -241,6 +241,8 @@ fn path_of(object: &Value) -> anyhow::Result<String> {
         "RoleBinding" => "rolebindings",
         "Service" => "services",
         "ServiceAccount" => "serviceaccounts",
+        "PodMonitor" => "podmonitors",
+        "PrometheusRule" => "prometheusrules",
         "ServiceMonitor" => "servicemonitors",
         "ValidatingAdmissionPolicy" => "validatingadmissionpolicies",
         "ValidatingAdmissionPolicyBinding" => "validatingadmissionpolicybindings",

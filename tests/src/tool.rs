@@ -1,4 +1,5 @@
-//! Tools of the ecosystem that tests run: crane, helm and kustomize, which `cargo xtask tool` builds.
+//! Tools of the ecosystem that tests use: crane, helm, kustomize and the definitions of the Prometheus
+//! operator, which `cargo xtask tool` provides.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,11 +1,13 @@
-//! `cargo xtask tool`: tools of the ecosystem that tests use, built from their Go modules.
+//! `cargo xtask tool`: tools of the ecosystem that tests use, from their Go modules.
 //!
 //! Each tool has one version here. It is built once, and kept in the cache of all checkouts.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ValueEnum;
+use serde_json::Value;
 
 use crate::progress;
 use crate::toolchain::go::Toolchain;
@@ -21,7 +23,7 @@ pub(crate) struct Args {
 }
 
 /// A program of a Go module.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Tool {
     /// A client of registries for container images, and a registry in memory (`crane registry serve`).
     Crane,
@@ -29,6 +31,8 @@ pub(crate) enum Tool {
     Helm,
     /// The renderer of kustomizations.
     Kustomize,
+    /// No program, but a folder: the CustomResourceDefinitions of the Prometheus operator.
+    PrometheusOperator,
 }
 
 // === impl Args ===
@@ -45,11 +49,18 @@ impl Args {
 // === impl Tool ===
 
 impl Tool {
-    pub(crate) const ALL: [Self; 3] = [Self::Crane, Self::Helm, Self::Kustomize];
+    pub(crate) const ALL: [Self; 4] = [Self::Crane, Self::Helm, Self::Kustomize, Self::PrometheusOperator];
 
     /// Returns the path of the program, after a build if the cache has none.
     pub(crate) fn build(self) -> Result<PathBuf> {
         let (name, package, version) = self.module();
+        if self == Self::PrometheusOperator {
+            return cache::entry(&format!("{name}-{version}"), |folder| {
+                progress::step(&format!("the definitions of {name} {version}"), || {
+                    copy_definitions(package, version, folder)
+                })
+            });
+        }
         let folder = cache::entry(&format!("{name}-{version}"), |folder| {
             progress::step(&format!("{name} {version} (a few minutes, once)"), || {
                 let mut go = Toolchain::find(TOOL_GO)?.go();
@@ -68,6 +79,25 @@ impl Tool {
             Self::Crane => ("crane", "github.com/google/go-containerregistry/cmd/crane", "v0.22.1"),
             Self::Helm => ("helm", "helm.sh/helm/v4/cmd/helm", "v4.3.1"),
             Self::Kustomize => ("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "v5.8.1"),
+            Self::PrometheusOperator => {
+                let module = "github.com/prometheus-operator/prometheus-operator";
+                ("prometheus-operator", module, "v0.85.0")
+            }
         }
     }
+}
+
+/// Downloads a module, and copies its CustomResourceDefinitions.
+fn copy_definitions(module: &str, version: &str, to: &Path) -> Result<()> {
+    let mut go = Toolchain::find(TOOL_GO)?.go();
+    let module = format!("{module}@{version}");
+    // In a folder without a module of its own.
+    go.current_dir(to).args(["mod", "download", "-json", &module]);
+    let downloaded: Value = serde_json::from_str(&command::output(&mut go)?)?;
+    let folder = downloaded["Dir"].as_str().context("go mod download names no folder")?;
+    for file in fs::read_dir(Path::new(folder).join("example/prometheus-operator-crd"))? {
+        let file = file?;
+        fs::write(to.join(file.file_name()), fs::read(file.path())?)?;
+    }
+    Ok(())
 }

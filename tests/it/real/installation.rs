@@ -8,6 +8,7 @@ use oarlock_tests::cluster::Cluster;
 use oarlock_tests::control_plane;
 use oarlock_tests::host_process::checkout;
 use oarlock_tests::manifests::{IMAGE, charted, kustomized, printed};
+use oarlock_tests::tool;
 use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
 
@@ -168,6 +169,46 @@ async fn a_real_api_server_accepts_every_form_of_the_installation() -> anyhow::R
         open["securityContext"] = json!({});
         let refused = cluster.dry_run(&[pod(&open)]).await.err().map(|error| format!("{error:#}"));
         assert!(refused.as_ref().is_some_and(|it| it.contains("runAsNonRoot")), "{refused:?}");
+    }
+    Ok(())
+}
+
+/// The kinds of the Prometheus operator, whose definitions do not belong to the installation.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_api_server_accepts_what_the_prometheus_operator_reads() -> anyhow::Result<()> {
+    let control_plane = control_plane::start().await?;
+    let cluster = Cluster::connect(Kubeconfig::from_yaml(&control_plane.kubeconfig())?).await?;
+    let definitions = tool::path("prometheus-operator")?;
+    for kind in ["servicemonitors", "podmonitors", "prometheusrules"] {
+        let file = definitions.join(format!("monitoring.coreos.com_{kind}.yaml"));
+        cluster.apply(&fs::read_to_string(file)?).await?;
+    }
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "oarlock-system"}});
+    cluster.apply(&namespace.to_string()).await?;
+    let values = |monitors: &str| format!("image: {{repository: {IMAGE}}}\n{monitors}");
+    let service_monitor = "serviceMonitor: {enabled: true, interval: 30s, labels: {release: prometheus}}";
+    let pod_monitor = "podMonitor: {enabled: true, interval: 30s, labels: {release: prometheus}, tokenSecret: {name: scraper}}";
+    let rule = "prometheusRule: {enabled: true, labels: {release: prometheus}}";
+    let forms = [
+        ("the kustomization", kustomized(&["service-monitor"])?, vec!["ServiceMonitor"]),
+        (
+            "the chart",
+            charted("oarlock-system", &values(&format!("{service_monitor}\n{rule}")))?,
+            vec!["PrometheusRule", "ServiceMonitor"],
+        ),
+        ("the chart", charted("oarlock-system", &values(pod_monitor))?, vec!["PodMonitor"]),
+    ];
+    for (form, mut objects, kinds) in forms {
+        objects.retain(|it| it["apiVersion"] == "monitoring.coreos.com/v1");
+        let mut found: Vec<_> = objects.iter().filter_map(|it| it["kind"].as_str()).collect();
+        found.sort_unstable();
+        assert_eq!(found, kinds, "{form}");
+        // The definitions are served a moment after they are stored.
+        wait_until(form, async || cluster.dry_run(&objects).await).await?;
+        // Its schemas are strict about names.
+        objects[0]["spec"]["unknown"] = json!(1);
+        let refused = cluster.dry_run(&objects).await.err().map(|error| format!("{error:#}"));
+        assert!(refused.as_ref().is_some_and(|it| it.contains("unknown")), "{refused:?}");
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The specs of ten Plugins change 100 times a second in all, each time to another configuration. One of them
-//! makes the copies. One object alone takes some 30 writes a second: each waits for the one before.
+//! makes the copies. One object alone takes some 30 writes a second: each waits for the one before. All of
+//! them take what two cores can do, so builds on the same machine make it fewer; the rate is in the result.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -20,9 +21,10 @@ const MIRROR: &str = "mirror";
 /// How many Plugins are edited beside the one that makes the copies.
 const OTHERS: u64 = 9;
 const EDITS_OF_EACH: u64 = 200;
-const PERIOD: Duration = Duration::from_millis(10);
+/// The pause between two edits: a little shorter than for 100 a second, so that a late one costs nothing.
+const PERIOD: Duration = Duration::from_millis(9);
 /// How many edits may be under way at once.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 64;
 
 pub(super) fn install(cluster: &mut Cluster) -> Result<()> {
     let component = oarlock_built_guests::component("hello-rust");
@@ -49,7 +51,7 @@ pub(super) fn remove(cluster: &Cluster) -> Result<()> {
 
 impl Begun<'_> {
     pub(super) async fn edit(self) -> Result<(Duration, Instant)> {
-        let Self { cluster, load, .. } = self;
+        let Self { cluster, stage, load, .. } = self;
         let before = all().map(|name| number(&cluster.node, &name)).collect::<Result<Vec<_>>>()?;
         let spec_before = plugin(&cluster.node, NAMESPACE, MIRROR)?["spec"].take();
         let begun_at = Instant::now();
@@ -59,6 +61,7 @@ impl Begun<'_> {
         let per_second = (EDITS_OF_EACH * (OTHERS + 1)) as f64 / begun_at.elapsed().as_secs_f64();
         cluster.api.request("PATCH", &path(MIRROR), Some(&json!({"spec": spec_before}))).await?;
         let ended_at = Instant::now();
+        stage.edits_per_second = Some(per_second);
         eprintln!("{per_second:.0} edits a second");
 
         for (name, before) in all().zip(before) {

@@ -1,6 +1,8 @@
 //! ConfigMaps that the plugin `mirror` copies, and whether the copies are right: the work of tests that stop
 //! and replace hosts.
 
+pub mod history;
+
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;

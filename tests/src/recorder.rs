@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use futures::io::AsyncBufReadExt;
@@ -24,6 +24,8 @@ pub type History = BTreeMap<String, Vec<Version>>;
 pub struct Version {
     /// True for the last state of a deleted object.
     pub deleted: bool,
+    /// When the recorder received it.
+    pub seen_at: Instant,
     /// The whole object.
     pub object: Arc<Value>,
 }
@@ -68,8 +70,9 @@ impl Recorder {
     pub async fn start(client: Client, path: &str) -> anyhow::Result<Self> {
         let list: Value = serde_json::from_str(&client.request_text(get(path)?).await?)?;
         let mut recorded = Recorded::default();
+        let seen_at = Instant::now();
         for object in list["items"].as_array().context("a list has items")? {
-            recorded.push(false, object.clone());
+            recorded.push(false, object.clone(), seen_at);
         }
         let resource_version = text(&list["metadata"]["resourceVersion"])?;
         let recorded = Arc::new(Mutex::new(recorded));
@@ -113,8 +116,9 @@ impl Drop for Recorder {
 // === impl Recorded ===
 
 impl Recorded {
-    fn push(&mut self, deleted: bool, object: Value) {
-        self.history.entry(key(&object)).or_default().push(Version { deleted, object: Arc::new(object) });
+    fn push(&mut self, deleted: bool, object: Value, seen_at: Instant) {
+        let versions = self.history.entry(key(&object)).or_default();
+        versions.push(Version { deleted, seen_at, object: Arc::new(object) });
     }
 }
 
@@ -159,8 +163,8 @@ async fn watch_once(
         let object = &event["object"];
         match event["type"].as_str() {
             Some("BOOKMARK") => {}
-            Some("ADDED" | "MODIFIED") => recorded.lock().push(false, object.clone()),
-            Some("DELETED") => recorded.lock().push(true, object.clone()),
+            Some("ADDED" | "MODIFIED") => recorded.lock().push(false, object.clone(), Instant::now()),
+            Some("DELETED") => recorded.lock().push(true, object.clone(), Instant::now()),
             _ if object["code"] == 410 => bail!("expired: {line}"),
             _ => return Ok(()),
         }

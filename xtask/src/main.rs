@@ -16,6 +16,7 @@ mod image;
 mod missing;
 mod monitoring;
 mod node;
+mod previous;
 mod sdk;
 mod soak;
 mod statistics;

@@ -29,8 +29,8 @@ pub(crate) struct Args {
     /// Runs the tests that need a real node, and no others. Needs root.
     #[arg(long)]
     node: bool,
-    /// With `--node`: the binary of the host from which the upgrade starts. Otherwise the upgrade is between
-    /// two images of the same binary.
+    /// With `--node`: the binary of the host from which the upgrade starts. Otherwise it is built from a
+    /// commit that is pinned.
     #[arg(long, value_name = "FILE", requires = "node")]
     previous: Option<PathBuf>,
 }

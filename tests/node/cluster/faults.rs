@@ -42,6 +42,8 @@ enum Fault {
     Both,
     /// A rolling update of both hosts.
     RollOut,
+    /// The installation of the version before, and the upgrade from it to this one.
+    Upgrade,
     /// SIGKILL of the API server, which starts again at once.
     ApiServer,
     /// SIGKILL of etcd, which starts again at once.
@@ -75,10 +77,13 @@ struct Begun<'a> {
 
 /// What one fault did.
 struct Outcome {
-    /// From the fault until an object that was created after it had a copy.
+    /// From the fault until an object that was created after it had a copy. Of a roll-out: the longest time
+    /// from a change of an object until its copy had it.
     gap: Duration,
     /// From the end of the fault until all was as before: two Ready replicas, and the Plugin as specified.
     recovery: Duration,
+    /// How many edits of Plugins the API server accepted per second, if the fault is these.
+    edits_per_second: Option<f64>,
     report: Report,
 }
 
@@ -96,19 +101,12 @@ pub(crate) async fn all(cluster: &mut Cluster) -> Result<()> {
             cluster.until_ready().await?;
             let name = fault.name();
             let outcome = once(cluster, &mut stage, fault).await;
-            let Outcome { gap, recovery, report } = outcome.with_context(|| format!("fault: {name}"))?;
-            eprintln!(
-                "{name}: {gap:.1?} until a new object had its copy, {recovery:.1?} until all was as before; {report}"
-            );
             if count.is_some() {
-                print_line(&json!({
-                    "fault": name,
-                    "gap_seconds": gap.as_secs_f64(),
-                    "recovery_seconds": recovery.as_secs_f64(),
-                    "longest_seconds": report.longest.as_secs_f64(),
-                    "changes": report.n_changes,
-                }));
+                print_line(&line_of(name, &outcome));
             }
+            let Outcome { gap, recovery, report, .. } = outcome.with_context(|| format!("fault: {name}"))?;
+            let report = report.check().with_context(|| format!("fault: {name}"))?;
+            eprintln!("{name}: a gap of {gap:.1?}, {recovery:.1?} until all was as before; {report}");
         }
     }
     stage.change(cluster, Scene::Installed).await
@@ -116,16 +114,37 @@ pub(crate) async fn all(cluster: &mut Cluster) -> Result<()> {
 
 async fn once(cluster: &mut Cluster, stage: &mut Stage, fault: Fault) -> Result<Outcome> {
     let begun_at = writers::n_audited(cluster)?;
-    let load = Load::start(&cluster.api.client);
+    let client = &cluster.api.client;
+    let is_recorded = matches!(fault, Fault::RollOut | Fault::Upgrade);
+    let load = if is_recorded { Load::start_recorded(client).await? } else { Load::start(client) };
     load.first_copy_since(Instant::now()).await?;
     let (leader, standby) = cluster.leader_and_standby()?;
+    stage.edits_per_second = None;
     let begun = Begun { cluster, stage, load: &load, leader, standby };
     let (gap, ended_at) = begun.inject(fault).await?;
     cluster.until_ready().await?;
     let recovery = ended_at.elapsed();
     let report = load.finish().await?;
     writers::check_only_leaders_wrote(cluster, begun_at)?;
-    Ok(Outcome { gap, recovery, report })
+    let gap = if is_recorded { report.longest } else { gap };
+    Ok(Outcome { gap, recovery, edits_per_second: stage.edits_per_second, report })
+}
+
+/// Returns what `cargo xtask soak cluster` reads about one round, which may have failed.
+fn line_of(fault: &str, outcome: &Result<Outcome>) -> Value {
+    match outcome {
+        Ok(Outcome { gap, recovery, edits_per_second, report }) => json!({
+            "fault": fault,
+            "passed": report.n_lost() == 0,
+            "lost": report.n_lost(),
+            "changes": report.n_changes,
+            "gap_seconds": gap.as_secs_f64(),
+            "recovery_seconds": recovery.as_secs_f64(),
+            "longest_seconds": report.longest.as_secs_f64(),
+            "edits_per_second": edits_per_second,
+        }),
+        Err(error) => json!({"fault": fault, "passed": false, "error": format!("{error:#}")}),
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "what cargo xtask soak cluster reads")]
@@ -140,7 +159,7 @@ impl Begun<'_> {
     async fn inject(self, fault: Fault) -> Result<(Duration, Instant)> {
         match fault {
             Fault::Leader | Fault::Terminated | Fault::Standby | Fault::Both => self.kill_hosts(fault).await,
-            Fault::RollOut => self.roll_out().await,
+            Fault::RollOut | Fault::Upgrade => self.roll_out(fault).await,
             Fault::ApiServer | Fault::Etcd | Fault::Outage => self.kill_component(fault).await,
             Fault::Partition => self.partition().await,
             Fault::Token => self.replace_tokens().await,
@@ -164,6 +183,7 @@ impl Fault {
             Self::Standby,
             Self::Both,
             Self::RollOut,
+            Self::Upgrade,
             Self::ApiServer,
             Self::Etcd,
             Self::Outage,
@@ -195,6 +215,7 @@ impl Fault {
             Self::Standby => "kill -9 of the standby",
             Self::Both => "kill -9 of both hosts",
             Self::RollOut => "rolling update of the hosts",
+            Self::Upgrade => "version before installed, then upgraded",
             Self::ApiServer => "kill -9 of the API server",
             Self::Outage => "no API server until the Lease is lost",
             Self::Etcd => "kill -9 of etcd",

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use oarlock_node::Node;
-use oarlock_tests::host_process::checkout;
+use oarlock_tests::host_process::{binary, checkout};
 use serde_json::Value;
 
 /// The variable that names the image of the host, a folder in the OCI image layout.
@@ -14,6 +14,8 @@ const IMAGE: &str = "OARLOCK_NODE_IMAGE";
 /// The variable that names the image of the version before. Without it, the upgrade is between two images of
 /// one binary.
 const PREVIOUS: &str = "OARLOCK_NODE_PREVIOUS_IMAGE";
+/// The variable that names the program in that image.
+const PREVIOUS_PROGRAM: &str = "OARLOCK_NODE_PREVIOUS_PROGRAM";
 
 /// The variable that names crane.
 const CRANE: &str = "OARLOCK_NODE_CRANE";
@@ -22,6 +24,7 @@ const CRANE: &str = "OARLOCK_NODE_CRANE";
 pub(crate) struct Images {
     pub(crate) current: String,
     pub(crate) previous: String,
+    pub(crate) program_of_previous: PathBuf,
 }
 
 // === impl Images ===
@@ -30,11 +33,16 @@ impl Images {
     /// Pushes the images to the node's registry.
     pub(crate) fn push(node: &Node) -> Result<Self> {
         let current = node.push_image(&variable(IMAGE)?, "oarlock:2")?;
-        let previous = match env::var_os(PREVIOUS) {
-            Some(image) => node.push_image(&PathBuf::from(image), "oarlock:1")?,
-            None => node.label_image(&current, "oarlock:1", "oarlock.dev/tests=previous")?,
+        let (previous, program_of_previous) = match env::var_os(PREVIOUS) {
+            Some(image) => {
+                (node.push_image(&PathBuf::from(image), "oarlock:1")?, variable(PREVIOUS_PROGRAM)?)
+            }
+            None => {
+                let label = "oarlock.dev/tests=previous";
+                (node.label_image(&current, "oarlock:1", label)?, binary("oarlock")?)
+            }
         };
-        Ok(Self { current, previous })
+        Ok(Self { current, previous, program_of_previous })
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) async fn hang(cluster: &mut Cluster) -> Result<()> {
     cluster.signal(&leader, "STOP")?;
     let takeover = load.first_copy_since(Instant::now()).await?;
     cluster.until_restarted(&leader)?;
-    let report = load.finish().await?;
+    let report = load.finish().await?.check()?;
     eprintln!("hang: the standby took over after {takeover:.1?}; {report}");
     Ok(())
 }
@@ -36,7 +36,7 @@ pub(crate) async fn drain(cluster: &mut Cluster) -> Result<()> {
     load.first_copy_since(alone_at).await?;
     cluster.node.kubectl(["uncordon", "node"])?;
     cluster.until_ready().await?;
-    let report = load.finish().await?;
+    let report = load.finish().await?.check()?;
     eprintln!("drain: {report}");
     Ok(())
 }

@@ -9,6 +9,7 @@ mod cluster;
 mod faults;
 mod harness;
 mod install;
+mod kubectl_plugin;
 mod lifecycle;
 mod load;
 mod pods;
@@ -21,6 +22,9 @@ fn main() -> ExitCode {
     harness::run(&[
         ("the_host_runs_twice_under_restricted_pod_security", |cluster| Box::pin(pods::restricted(cluster))),
         ("kubectl_logs_shows_what_the_host_prints", |cluster| Box::pin(pods::logs(cluster))),
+        ("kubectl_oarlock_finds_the_host_by_its_lease", |cluster| {
+            Box::pin(kubectl_plugin::commands(cluster))
+        }),
         ("a_rotated_token_is_used_without_a_restart", |cluster| Box::pin(pods::token(cluster))),
         ("a_host_that_hangs_fails_its_probe_and_is_restarted", |cluster| Box::pin(lifecycle::hang(cluster))),
         ("a_rolling_update_under_load_loses_nothing", |cluster| Box::pin(upgrades::rolling(cluster))),

@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use serde_json::json;
 
 use super::*;
@@ -14,7 +16,7 @@ fn history(versions: &[(&str, bool)]) -> History {
         let app = if rv.ends_with('x') { "other" } else { "mine" };
         let object = json!({"metadata": {"namespace": "n", "name": "a", "uid": "u", "resourceVersion": rv,
             "labels": {"app": app}}});
-        Version { deleted, object: object.into() }
+        Version { deleted, seen_at: Instant::now(), object: object.into() }
     };
     BTreeMap::from([("n/a".to_owned(), versions.iter().map(version).collect())])
 }
@@ -151,8 +153,11 @@ fn a_check_goes_on_where_it_ended() {
 #[test]
 fn a_new_generation_must_receive_every_object_again_also_where_a_check_goes_on() {
     let mut history = history(&[("1", false)]);
-    let of_b =
-        Version { deleted: false, object: json!({"metadata": {"uid": "b", "resourceVersion": "2"}}).into() };
+    let of_b = Version {
+        deleted: false,
+        seen_at: Instant::now(),
+        object: json!({"metadata": {"uid": "b", "resourceVersion": "2"}}).into(),
+    };
     history.insert("n/b".to_owned(), vec![of_b]);
     let b = |generation: u64| ReceivedNotification {
         key: "n/b".into(),
@@ -169,8 +174,11 @@ fn a_new_generation_must_receive_every_object_again_also_where_a_check_goes_on()
 
 #[test]
 fn versions_before_the_last_creation_are_not_needed() {
-    let version =
-        |uid: &str, deleted: bool| Version { deleted, object: json!({"metadata": {"uid": uid}}).into() };
+    let version = |uid: &str, deleted: bool| Version {
+        deleted,
+        seen_at: Instant::now(),
+        object: json!({"metadata": {"uid": uid}}).into(),
+    };
     let versions = [version("a", false), version("a", true), version("b", false), version("b", true)];
     assert_eq!(since_creation(&versions), 2);
     assert_eq!(since_creation(&versions[..2]), 0);

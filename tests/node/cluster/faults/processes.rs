@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use oarlock_node::Component;
 
-use crate::cluster::{Cluster, NAMESPACE, Pod};
+use crate::cluster::{Cluster, Pod};
+use crate::upgrades;
 
 use super::{Begun, Fault};
 
@@ -30,15 +31,19 @@ impl Begun<'_> {
         Ok((gap, fault_at))
     }
 
-    /// Replaces both replicas. The delays of a roll-out are those of the copies, the longest of which is
-    /// reported.
-    pub(super) async fn roll_out(self) -> Result<(Duration, Instant)> {
+    /// Replaces both replicas. The recorder of the load measures the gap.
+    pub(super) async fn roll_out(self, fault: Fault) -> Result<(Duration, Instant)> {
         let Self { cluster, load, .. } = self;
         let fault_at = Instant::now();
-        cluster.node.kubectl(["rollout", "restart", "deployment/oarlock", "--namespace", NAMESPACE])?;
+        if matches!(fault, Fault::Upgrade) {
+            upgrades::to_previous(cluster)?;
+            upgrades::until_complete(cluster).await?;
+            upgrades::to_current(cluster)?;
+        } else {
+            upgrades::restart(cluster)?;
+        }
         let gap = load.first_copy_since(fault_at).await?;
-        let status = ["rollout", "status", "deployment/oarlock", "--timeout=300s", "--namespace", NAMESPACE];
-        cluster.node.kubectl(status)?;
+        upgrades::until_complete(cluster).await?;
         Ok((gap, fault_at))
     }
 

@@ -29,6 +29,8 @@ pub(super) enum Scene {
 pub(super) struct Stage {
     scene: Scene,
     pub(super) registry: Option<registry::Broken>,
+    /// How many edits of Plugins the API server accepted per second in this round.
+    pub(super) edits_per_second: Option<f64>,
     /// How many versions of components, or sets of objects, were made: each is another one.
     n_made: usize,
 }

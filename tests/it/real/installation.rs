@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use anyhow::Context;
 use kube::config::Kubeconfig;
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::control_plane;
@@ -11,6 +12,8 @@ use oarlock_tests::manifests::{IMAGE, charted, kustomized, printed};
 use oarlock_tests::tool;
 use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
+
+use crate::command::refused;
 
 /// Values of the chart that set everything that can be set.
 const ALL_VALUES: &str = r#"
@@ -42,6 +45,7 @@ networkPolicy:
   extraIngress: [{from: [{namespaceSelector: {}}]}]
   extraEgress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]
 podDisruptionBudget: {maxUnavailable: 50%}
+sourcePolicy: {policy: {kinds: [oci], trustedRoot: root.json}, files: {root.json: "{}"}}
 tracing: {endpoint: "https://collector.example.com/otlp", ratio: 0.5}
 dashboard: {enabled: true, labels: {dashboards: platform}}
 "#;
@@ -78,6 +82,8 @@ fn the_chart_refuses_values_that_its_schema_does_not_allow() -> anyhow::Result<(
         ("replicas: two", "at '/replicas'"),
         ("extraArgs: [plugins]", "at '/extraArgs/0'"),
         ("volumes: {cache: large}", "at '/volumes/cache'"),
+        ("sourcePolicy: {policy: {allowed: []}}", "'allowed' not allowed"),
+        ("sourcePolicy: {files: {a/b: c}}", "at '/sourcePolicy/files'"),
         (
             "watch: {extraRules: [{apiGroups: [''], resources: [secrets], verbs: ['*']}]}",
             "at '/watch/extraRules/0/verbs/0'",
@@ -170,6 +176,72 @@ async fn a_real_api_server_accepts_every_form_of_the_installation() -> anyhow::R
         let refused = cluster.dry_run(&[pod(&open)]).await.err().map(|error| format!("{error:#}"));
         assert!(refused.as_ref().is_some_and(|it| it.contains("runAsNonRoot")), "{refused:?}");
     }
+    Ok(())
+}
+
+/// `plugin_sources` tests what a ClusterPlugin says without the opt-in of the host's namespace.
+#[test]
+fn without_cluster_plugins_the_namespace_of_the_host_has_not_opted_in() -> anyhow::Result<()> {
+    let image = format!("image: {{repository: {IMAGE}}}");
+    let names = |values: &str| -> anyhow::Result<Vec<String>> {
+        let objects = charted("oarlock-system", values)?;
+        Ok(objects.iter().map(|it| format!("{} {}", it["kind"], it["metadata"]["name"])).collect())
+    };
+    let mut with = names(&image)?;
+    let without = names(&format!("{image}\nclusterPlugins: {{enabled: false}}"))?;
+    with.retain(|it| !without.contains(it));
+    assert_eq!(with, [r#""RoleBinding" "oarlock-impersonator""#]);
+    Ok(())
+}
+
+/// The host reads what the chart mounts.
+#[test]
+fn the_source_policy_of_the_chart_is_a_file_that_the_host_reads() -> anyhow::Result<()> {
+    let render = |policy: &str| {
+        let values = format!(
+            "image: {{repository: {IMAGE}}}\nsourcePolicy: {{policy: {policy}, files: {{ca.pem: not a certificate}}}}"
+        );
+        let objects = charted("oarlock-system", &values)?;
+        let of = |kind: &str, name: &str| {
+            let found = objects.iter().find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
+            found.cloned().with_context(|| format!("no {kind} {name}"))
+        };
+        anyhow::Ok((of("ConfigMap", "oarlock-source-policy")?, of("Deployment", "oarlock")?))
+    };
+    let every_key = "{kinds: [oci, https], allow: [ghcr.io/team-a/*], privateAddresses: [10.20.0.0/16], plainHttp: ['registry.tools.svc:5000'], \
+         mirrors: [{registry: docker.io, endpoints: [mirror.example.com/hub]}], maxBytes: 1048576, \
+         signatures: [{artifacts: ghcr.io/team-b/*}]}";
+    let (config, deployment) = render(every_key)?;
+    let pod = &deployment["spec"]["template"]["spec"];
+    let (container, volume) = (&pod["containers"][0], "source-policy");
+    let args = container["args"].as_array().context("a container has arguments")?;
+    let path = args.iter().filter_map(Value::as_str).find_map(|it| it.strip_prefix("--source-policy="));
+    let (folder, file) = path.and_then(|it| it.rsplit_once('/')).context("no flag")?;
+    let mounts = container["volumeMounts"].as_array().context("a container has mounts")?;
+    assert!(mounts.contains(&json!({"name": volume, "mountPath": folder, "readOnly": true})), "{mounts:?}");
+    let volumes = pod["volumes"].as_array().context("a Pod has volumes")?;
+    let from = json!({"name": volume, "configMap": {"name": config["metadata"]["name"]}});
+    assert!(volumes.contains(&from), "{volumes:?}");
+    assert_eq!(config["data"]["ca.pem"], "not a certificate");
+    let text = config["data"][file].as_str().context("the policy is in the ConfigMap")?;
+    // The host checks the file before it connects.
+    let run = |text: &str| -> anyhow::Result<String> {
+        let folder = tempfile::tempdir()?;
+        fs::write(folder.path().join("policy.yaml"), text)?;
+        let run = ["run", "--watch-plugins", "--source-policy", "policy.yaml", "--kubeconfig", "none"];
+        refused(folder.path(), &run, 2)
+    };
+    let said = run(text)?;
+    assert!(said.contains("kubeconfig none does not exist"), "{said}");
+    let said = run(&text.replace("maxBytes", "mostBytes"))?;
+    assert!(said.contains("mostBytes"), "{said}");
+    // Another policy rolls the Pods.
+    let checksum = |deployment: &Value| {
+        deployment["spec"]["template"]["metadata"]["annotations"]["checksum/source-policy"].clone()
+    };
+    let (_, other) = render("{kinds: [oci]}")?;
+    assert_ne!(checksum(&deployment), checksum(&other));
+    assert!(checksum(&other).is_string());
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! What an operator does with a Plugin, with the rights of the installation: apply, opt in, swap, break, roll
-//! back, suspend, opt out, delete.
+//! What an operator does with a Plugin of a registry, with the rights of the installation: apply, opt in, swap,
+//! break, roll back, suspend, opt out, delete; and uninstall.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,8 @@ use anyhow::Context;
 use kube::config::Kubeconfig;
 use oarlock_built_guests::component;
 use oarlock_control_plane::ControlPlane;
-use oarlock_tests::cluster::{Cluster, HOST_ACCOUNT, election_arguments};
+use oarlock_tests::audit;
+use oarlock_tests::cluster::{Cluster, HOST_ACCOUNT, election_arguments, objects};
 use oarlock_tests::control_plane;
 use oarlock_tests::host_process::{HostProcess, Printed};
 use oarlock_tests::operator::{
@@ -21,6 +22,7 @@ use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
 
 use super::plugin_accounts::{installed, opt_in};
+use super::uninstallation::uninstall;
 use crate::command::written;
 use crate::registry::Registry;
 
@@ -87,7 +89,13 @@ async fn an_operator_applies_swaps_breaks_suspends_and_deletes_a_plugin() -> any
     .await?;
     let (ended, _) = host.interrupt().await?;
     assert!(ended.success(), "{ended}");
-    Ok(())
+    for line in audit::lines(&control_plane.audit_log())? {
+        audit::check_host_wrote_its_own(&line)?;
+    }
+    for object in objects(WATCH_ROLE)? {
+        cluster.delete(&object).await?;
+    }
+    uninstall(&cluster).await
 }
 
 /// What a newcomer can try without a cluster.

@@ -74,6 +74,15 @@ async fn the_printed_manifests_and_the_opt_ins_of_namespaces_leave_nothing() -> 
     let opt_in = "RoleBinding team-a/oarlock-impersonator".to_owned();
     assert!(installed.contains(&opt_in), "{installed:?}");
 
+    uninstall(&cluster).await
+}
+
+/// Uninstalls the printed manifests, and the opt-ins of all namespaces, as docs/installing.md says. Nothing is
+/// left.
+pub(super) async fn uninstall(cluster: &Cluster) -> anyhow::Result<()> {
+    for object in printed("oarlock-system")? {
+        cluster.delete(&object).await?;
+    }
     // kubectl delete rolebindings,roles --all-namespaces --selector …
     for resource in ["rolebindings", "roles"] {
         let group = "/apis/rbac.authorization.k8s.io/v1";
@@ -86,17 +95,13 @@ async fn the_printed_manifests_and_the_opt_ins_of_namespaces_leave_nothing() -> 
             cluster.request("DELETE", &path, None).await?;
         }
     }
-    for object in &objects {
-        cluster.delete(object).await?;
-    }
     wait_until("only the namespace", async || {
-        let left = objects_of_oarlock(&cluster).await?;
+        let left = objects_of_oarlock(cluster).await?;
         // The controller that finishes the deletion of a namespace is not part of the API server.
         ensure!(left == ["Namespace /oarlock-system"], "{left:?}");
         Ok(())
     })
-    .await?;
-    Ok(())
+    .await
 }
 
 /// Waits until the definitions are served, and returns what is installed.

@@ -49,8 +49,9 @@ pub async fn apply(cluster: &Cluster, source: &Value) -> anyhow::Result<()> {
     cluster.apply(&plugin.to_string()).await
 }
 
-/// Waits until the Plugin serves its first version, then swaps its component, gives it a broken one and one that crash-loops,
-/// suspends and resumes it. `say` is called with each step that has been seen in the conditions.
+/// Waits until the Plugin serves its first version, then swaps its component, gives it a broken one and one
+/// that crash-loops, suspends and resumes it. `say` is called with each step that has been seen in the
+/// conditions.
 ///
 /// # Errors
 ///

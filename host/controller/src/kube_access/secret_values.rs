@@ -1,5 +1,5 @@
 //! The values of a Secret that a plugin writes. The API server, or a webhook, may quote them when it refuses
-//! the write, and a plugin reports the message: in its log, its status and its dead letters.
+//! the write, and a plugin reports the message: in its log, its status and with what is parked.
 //!
 //! Values of other objects are not hidden: who may read the object sees them.
 

@@ -109,7 +109,7 @@ impl Candidate {
             let draining = async {
                 token.cancelled().await;
                 self.drain.ended().await;
-                // The requests of calls that were dropped may be under way. Nobody else leads meanwhile.
+                // The requests of calls that were dropped may be under way. No other host leads meanwhile.
                 if self.drain.n_dropped() > 0 {
                     tokio::time::sleep(config.margin()).await;
                 }

@@ -226,7 +226,7 @@ mod tests {
         // A request that is given up has another pool made. The connection of the first is idle, and is not
         // used.
         let given_up = tokio::time::timeout(Duration::from_millis(50), pools.send(request())).await;
-        assert!(given_up.is_err(), "nobody answers");
+        assert!(given_up.is_err(), "the server does not answer");
         let server = async { answer(listener.accept().await.unwrap().0).await };
         let limit = Duration::from_secs(60);
         let both = tokio::time::timeout(limit, async { tokio::join!(server, pools.send(request())) });

@@ -42,7 +42,7 @@ async fn a_deleted_lease_is_not_taken_while_its_last_holder_may_lead() {
     assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
     advance(secs(15)).await;
     assert_eq!(one.attempt(false).await, Attempt::Holding);
-    // After a release nobody may lead.
+    // After a release no candidate may lead.
     lease.set(Some(Record::released(1, Timestamp::now())));
     let three = elector(&lease, "three", USUAL);
     lease.on_call(|_, call| Fault { refused: call == "update", ..Fault::default() });

@@ -77,8 +77,8 @@ async fn the_printed_manifests_and_the_opt_ins_of_namespaces_leave_nothing() -> 
     uninstall(&cluster).await
 }
 
-/// Uninstalls the printed manifests, and the opt-ins of all namespaces, as docs/installing.md says. Nothing is
-/// left.
+/// Uninstalls the printed manifests, and the opt-ins of all namespaces, as docs/installing.md says. Nothing
+/// is left.
 pub(super) async fn uninstall(cluster: &Cluster) -> anyhow::Result<()> {
     for object in printed("oarlock-system")? {
         cluster.delete(&object).await?;

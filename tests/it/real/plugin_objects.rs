@@ -1,5 +1,5 @@
-//! What an operator does with a Plugin of a registry, with the rights of the installation: apply, opt in, swap,
-//! break, roll back, suspend, opt out, delete; and uninstall.
+//! What an operator does with a Plugin of a registry, with the rights of the installation: apply, opt in,
+//! swap, break, roll back, suspend, opt out, delete; and uninstall.
 
 use std::ffi::OsString;
 use std::fs;

@@ -83,7 +83,7 @@ fn the_chart_refuses_values_that_its_schema_does_not_allow() -> anyhow::Result<(
         ("extraArgs: [plugins]", "at '/extraArgs/0'"),
         ("volumes: {cache: large}", "at '/volumes/cache'"),
         ("sourcePolicy: {policy: {allowed: []}}", "'allowed' not allowed"),
-        ("sourcePolicy: {files: {a/b: c}}", "at '/sourcePolicy/files'"),
+        ("sourcePolicy: {files: {a/b: c}}", "invalid propertyName 'a/b'"),
         (
             "watch: {extraRules: [{apiGroups: [''], resources: [secrets], verbs: ['*']}]}",
             "at '/watch/extraRules/0/verbs/0'",
@@ -222,7 +222,7 @@ fn the_source_policy_of_the_chart_is_a_file_that_the_host_reads() -> anyhow::Res
     let volumes = pod["volumes"].as_array().context("a Pod has volumes")?;
     let from = json!({"name": volume, "configMap": {"name": config["metadata"]["name"]}});
     assert!(volumes.contains(&from), "{volumes:?}");
-    assert_eq!(config["data"]["ca.pem"], "not a certificate");
+    assert_eq!(config["data"]["ca.pem"], "not a certificate\n");
     let text = config["data"][file].as_str().context("the policy is in the ConfigMap")?;
     // The host checks the file before it connects.
     let run = |text: &str| -> anyhow::Result<String> {

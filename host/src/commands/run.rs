@@ -49,20 +49,13 @@ pub(crate) async fn run(
     let prepared = hosting::prepare(&host, &plugins).await?;
     let state_dir = state_folder::state_folder(state_dir, environment)?;
     let mut requests = Requests::listen();
-    let asked_to_end = async {
-        match &mut requests {
-            Some(requests) => requests.next().await,
-            None => std::future::pending().await,
-        }
-    };
     let acknowledged_within = election.as_ref().map(Candidacy::acknowledged_within);
-    let Connection { client, metrics: client_metrics, outages, server } = tokio::select! {
-        connection = connect::connect(&cluster, environment, acknowledged_within) => connection?,
-        () = asked_to_end => return Ok(()),
-    };
+    let connecting = connect::connect(&cluster, environment, acknowledged_within);
+    let Some(connection) = unless_asked_to_end(&mut requests, connecting).await else { return Ok(()) };
+    let Connection { client, metrics: client_metrics, outages, server } = connection?;
     let plugin_resources = objects.map(|objects| objects(client.default_namespace()));
     let election = election.map(|it| it.election(client.default_namespace(), environment)).transpose()?;
-    hosting::host(
+    Box::pin(hosting::host(
         hosting::Job {
             client,
             client_metrics,
@@ -81,8 +74,22 @@ pub(crate) async fn run(
             requests,
         },
         std::future::pending(),
-    )
+    ))
     .await
+}
+
+/// Runs a future to its end, or until a request to end comes: then it returns `None`.
+async fn unless_asked_to_end<T>(requests: &mut Option<Requests>, work: impl Future<Output = T>) -> Option<T> {
+    let asked_to_end = async {
+        match requests {
+            Some(requests) => requests.next().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        done = work => Some(done),
+        () = asked_to_end => None,
+    }
 }
 
 /// The leader election that the host takes part in.

@@ -1,7 +1,6 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 
 use oarlock_fake_api::{FakeApi, Reply};
 use oarlock_plugin::contract::{PatchKind, Preconditions};

@@ -97,10 +97,10 @@ impl Pools {
         if is_of_host_lease(request) {
             return (self.leases.pool.lock().clone(), Waiting::Lease(Some(self.leases.clone())));
         }
-        let counts: Vec<_> = self.others.iter().map(|it| it.n_waiting.load(Ordering::Relaxed)).collect();
-        let with_room = counts.iter().position(|count| *count < ENOUGH_FOR_ONE_POOL);
-        let least = || counts.iter().enumerate().min_by_key(|(_, count)| **count).map(|(n, _)| n);
-        let n = with_room.or_else(least).unwrap_or_default();
+        let n_waiting = |n: &usize| self.others[*n].n_waiting.load(Ordering::Relaxed);
+        let pools = 0..self.others.len();
+        let with_room = pools.clone().find(|n| n_waiting(n) < ENOUGH_FOR_ONE_POOL);
+        let n = with_room.or_else(|| pools.min_by_key(n_waiting)).unwrap_or_default();
         self.others[n].n_waiting.fetch_add(1, Ordering::Relaxed);
         (self.others[n].pool.clone(), Waiting::Other { pools: self.others.clone(), n })
     }

@@ -208,10 +208,9 @@ fn the_source_policy_of_the_chart_is_a_file_that_the_host_reads() -> anyhow::Res
         };
         anyhow::Ok((of("ConfigMap", "oarlock-source-policy")?, of("Deployment", "oarlock")?))
     };
-    let every_key = "{kinds: [oci, https], allow: [ghcr.io/team-a/*], privateAddresses: [10.20.0.0/16], plainHttp: ['registry.tools.svc:5000'], \
-         mirrors: [{registry: docker.io, endpoints: [mirror.example.com/hub]}], maxBytes: 1048576, \
-         signatures: [{artifacts: ghcr.io/team-b/*}]}";
-    let (config, deployment) = render(every_key)?;
+    let policy = "{kinds: [oci, https], allow: [ghcr.io/team-a/*], privateAddresses: [10.20.0.0/16], plainHttp: ['registry.tools.svc:5000'], \
+         mirrors: [{registry: docker.io, endpoints: [mirror.example.com/hub]}], maxBytes: 1048576}";
+    let (config, deployment) = render(policy)?;
     let pod = &deployment["spec"]["template"]["spec"];
     let (container, volume) = (&pod["containers"][0], "source-policy");
     let args = container["args"].as_array().context("a container has arguments")?;

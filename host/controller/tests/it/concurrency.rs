@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oarlock_dev_cluster::faults::{Action, Fault, Match};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::rig::{Rig, until_ok};
 
@@ -23,7 +23,10 @@ async fn writes_in_flight(concurrency: u32, expected: u32) {
     rig.plugin_with("writes", "writes", json!({"concurrency": concurrency, "limits": limits}));
     rig.serves("writes", 1).await;
     // A request that lasts too long fails, and ends its call.
-    let n_ended = || rig.lines().iter().filter(|line| line["event"] == "delivered").count();
+    let is_end = |line: &&Value| {
+        line["event"] == "delivered" && line["name"].as_str().is_some_and(|it| it.starts_with("object-"))
+    };
+    let n_ended = || rig.lines().iter().filter(is_end).count();
     let in_flight = || match (rig.cluster.faults().matched(slow), n_ended()) {
         (n, n_ended) if n as usize == expected as usize + n_ended => Ok(()),
         other => Err(other),

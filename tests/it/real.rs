@@ -1,5 +1,6 @@
 //! The host against a real API server.
 
+mod hung_webhook;
 mod installation;
 mod kubectl_plugin;
 mod mirror;

@@ -7,7 +7,6 @@ use oarlock_dev_cluster::{Config, DevCluster};
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::copies;
 use oarlock_tests::host_process::{HostProcess, Printed, checkout};
-use oarlock_tests::wait::wait_until;
 
 /// An API server, and what starts hosts with the plugin `mirror`.
 struct Scene {
@@ -43,14 +42,7 @@ impl Scene {
     }
 
     async fn until_right(&self) -> anyhow::Result<()> {
-        wait_until("the copies that the sources ask for", async || {
-            match copies::differences(&self.cluster).await {
-                Ok(differences) if differences.is_empty() => Ok(()),
-                Ok(differences) => Err(differences),
-                Err(error) => Err(vec![format!("{error:#}")]),
-            }
-        })
-        .await
+        copies::until_right(&self.cluster).await
     }
 }
 

@@ -6,6 +6,7 @@ pub mod history;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
+use crate::wait::wait_until;
 
 /// The namespaces into which the sources are copied.
 pub const TARGETS: [&str; 2] = ["team-a", "team-b"];
@@ -93,6 +94,20 @@ pub async fn differences(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
         differences.extend(copies.iter().map(|(name, _)| format!("{namespace}/{name} has no source")));
     }
     Ok(differences)
+}
+
+/// Waits until the copies are those that the sources ask for.
+///
+/// # Errors
+///
+/// When they are not at the deadline of waits, with the differences.
+pub async fn until_right(cluster: &Cluster) -> anyhow::Result<()> {
+    wait_until("the copies that the sources ask for", async || match differences(cluster).await {
+        Ok(differences) if differences.is_empty() => Ok(()),
+        Ok(differences) => Err(differences),
+        Err(error) => Err(vec![format!("{error:#}")]),
+    })
+    .await
 }
 
 async fn list(cluster: &Cluster, namespace: &str) -> anyhow::Result<Vec<(String, Value)>> {

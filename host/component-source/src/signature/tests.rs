@@ -123,3 +123,22 @@ fn keys_of_other_algorithms_are_refused() {
     assert_eq!(refusal(&pem(&der[..40])), "is not a key of ECDSA with P-256 or P-384, or of Ed25519");
     assert_eq!(refusal(&pem(b"\x30\x82")), "is not a key of ECDSA with P-256 or P-384, or of Ed25519");
 }
+
+/// What `cosign sign --key` of version 3.1.3 wrote into a registry, by default and with
+/// `--new-bundle-format=false`.
+#[test]
+fn signatures_that_cosign_made_count() {
+    let digest = "sha256:db79b4aef56bafdbbbf9bcabff2d4336e7d7d7667a15d0196bbba219bbb6c7ea";
+    let manifest = digest.parse().unwrap();
+    let key = PublicKey::from_pem("release", include_str!("cosign-3.1.3/cosign.pub")).unwrap();
+    let bundle = Evidence::of_bundle(include_bytes!("cosign-3.1.3/bundle.json").to_vec());
+    // The annotation of the manifest under the tag `sha256-….sig`.
+    let annotation =
+        "MEUCIChGOFEkAxAZj2nCaY+cNNYhusUzSoAvv2IkKV0aKP7IAiEAvt8OfrBsuhho3w7LKB0vCAlChpDranQjxvc2Gn4CyQ4=";
+    let simple = Evidence::of_simple_signing(include_bytes!("cosign-3.1.3/payload.json"), annotation);
+    for evidence in [bundle, simple] {
+        let verified = |key| verify(std::slice::from_ref(&evidence), &keys([key]), manifest);
+        assert_eq!(verified(key.clone()), Ok("release".to_owned()));
+        assert_eq!(refusal(verified(Signer::new().public("other"))), "no key of the policy made it");
+    }
+}

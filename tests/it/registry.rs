@@ -43,6 +43,15 @@ impl Registry {
         Ok(registry)
     }
 
+    /// Pushes a container image, as a hurried person does. Returns its reference with its digest.
+    pub(crate) fn push_image(&self, folder: &Path, reference: &str) -> anyhow::Result<String> {
+        let layer = folder.join("layer.tar");
+        // The end of an archive, and so an empty one.
+        fs::write(&layer, [0; 1024])?;
+        let layer = layer.display().to_string();
+        self.crane(&["append", "--oci-empty-base", "--new_layer", &layer, "--new_tag", reference])
+    }
+
     fn crane(&self, arguments: &[&str]) -> anyhow::Result<String> {
         tool::output(Command::new(&self.crane).args(arguments))
     }
@@ -124,10 +133,8 @@ fn what_is_no_plugin_is_not_pushed() -> anyhow::Result<()> {
 fn a_container_image_is_refused_by_name() -> anyhow::Result<()> {
     let registry = Registry::start()?;
     let folder = tempfile::tempdir()?;
-    fs::write(folder.path().join("empty.tar"), vec![0; 1024])?;
     let reference = format!("{}/image:1", registry.address);
-    let tar = folder.path().join("empty.tar").display().to_string();
-    registry.crane(&["append", "--oci-empty-base", "--new_layer", &tar, "--new_tag", &reference])?;
+    registry.push_image(folder.path(), &reference)?;
     let refusal = refused(folder.path(), &["plugin", "inspect", &format!("oci://{reference}")], 2)?;
     ensure!(refusal.contains("the artifact has no layer application/wasm"), "{refusal}");
     ensure!(refusal.contains("a container image is no component"), "{refusal}");

@@ -44,11 +44,13 @@ impl Silent {
         let port = listener.local_addr()?.port();
         let accepted = Arc::new(Mutex::new(Vec::new()));
         let connections = accepted.clone();
-        let accepts = tokio::spawn(async move {
+        let accepting = async move {
             while let Ok((connection, _)) = listener.accept().await {
                 connections.lock().push(connection);
             }
-        });
+        };
+        #[expect(clippy::disallowed_methods, reason = "owned by the Silent, which aborts it")]
+        let accepts = tokio::spawn(accepting);
         Ok(Self { port, accepted, accepts })
     }
 

@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::Context;
 use kube::config::Kubeconfig;
@@ -17,7 +16,6 @@ use oarlock_tests::host_process::{HostProcess, Printed};
 use oarlock_tests::operator::{
     ACCOUNT, PLUGIN, Versions, apply, change, condition, status, swap_break_and_suspend,
 };
-use oarlock_tests::tool::{self, output};
 use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
 
@@ -188,12 +186,7 @@ fn published(registry: &Registry, folder: &Path) -> anyhow::Result<Versions> {
         let path = component(guest).display().to_string();
         source(&written(folder, &["plugin", "push", &format!("{repository}:{guest}"), &path])?)
     };
-    // A container image, as a hurried person pushes one.
-    fs::write(folder.join("text"), "no component")?;
-    output(Command::new("tar").current_dir(folder).args(["--create", "--file", "layer.tar", "text"]))?;
-    let mut append = Command::new(tool::path("crane")?);
-    append.current_dir(folder).args(["append", "--new_layer", "layer.tar", "--new_tag"]);
-    let image = output(append.arg(format!("{repository}:image")))?;
+    let image = registry.push_image(folder, &format!("{repository}:image"))?;
     Ok(Versions {
         first: push("hello-rust")?,
         second: push("hello-c")?,

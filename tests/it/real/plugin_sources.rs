@@ -71,6 +71,14 @@ async fn a_plugin_of_a_registry_follows_its_tag_and_is_swapped_by_digest() -> an
     let c = serves(&cluster, &second, &rust).await?;
     switched(&cluster).await?;
 
+    // A container image under the tag is refused, as the status says.
+    registry.push_image(folder.path(), &reference)?;
+    condition(&cluster, "Degraded", "True", "NotAComponent").await?;
+    condition(&cluster, "Ready", "True", "Serving").await?;
+    ensure!(status(&cluster).await?["digest"] == c.as_str(), "the version before serves");
+    ensure!(push("hello-c")? == second, "the same component makes the same digest");
+    condition(&cluster, "Degraded", "False", "AsExpected").await?;
+
     // The first one again, by its digest. The tag does not count any more.
     let pinned = format!("{address}/team-a/hello@{first}");
     change(&cluster, json!({"source": {"oci": {"reference": pinned}}})).await?;

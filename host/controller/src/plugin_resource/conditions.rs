@@ -133,7 +133,7 @@ fn fetched(resolution: &Result<Resolved, Problem>) -> Finding {
     const KIND: &str = "Fetched";
     match resolution {
         Ok(Resolved { stale: Some(why), component, .. }) => {
-            let message = format!("{}, fetched before: {why}", component.digest());
+            let message = format!("{}, fetched before: {}", component.digest(), why.message);
             finding(KIND, TRUE, "SourceUnavailable", message)
         }
         Ok(Resolved { component, .. }) => finding(KIND, TRUE, "Fetched", component.digest().to_string()),
@@ -215,8 +215,13 @@ fn degraded(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus
     if let Err(found) = resolution {
         return finding(KIND, TRUE, found.reason, &found.message);
     }
+    let stale = resolution.as_ref().ok().and_then(|it| it.stale.as_ref());
     let as_expected = || {
-        finding(KIND, FALSE, "AsExpected", "the newest version is the one that serves, or it is being loaded")
+        let message = match stale {
+            Some(_) => "the version that was fetched last serves, or it is being loaded",
+            None => "the newest version is the one that serves, or it is being loaded",
+        };
+        finding(KIND, FALSE, "AsExpected", message)
     };
     let Some(status) = status else { return as_expected() };
     if let Some(refused) = &status.refused {
@@ -229,6 +234,10 @@ fn degraded(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus
     if status.phase == Phase::Restarting {
         let error = status.last_error.as_ref().map_or("the instance was lost", |it| &it.message);
         return finding(KIND, TRUE, "CrashLoop", error);
+    }
+    // A registry that is down says nothing about newer versions.
+    if let Some(refused) = stale.filter(|it| !it.is_unknown) {
+        return finding(KIND, TRUE, refused.reason, &refused.message);
     }
     if status.n_parked() > 0 {
         let message = "it failed to handle some objects or keys, which are parked: see status.parked and `kubectl oarlock dead-letters`";

@@ -34,7 +34,7 @@ pub(super) struct Resolved {
     /// How the component was verified, for people.
     pub(super) verified: String,
     /// Why the component is one that was fetched before.
-    pub(super) stale: Option<String>,
+    pub(super) stale: Option<Problem>,
 }
 
 /// Why a spec cannot be resolved.
@@ -162,7 +162,7 @@ impl Resolver<'_> {
             Verified::SignedBy(key) => format!("signed by {key}"),
         };
         let resolved = resolved.map(|it| it.to_string());
-        Ok(Resolved { file, component, resolved, verified, stale: stale.map(|it| it.to_string()) })
+        Ok(Resolved { file, component, resolved, verified, stale: stale.map(of_fetch) })
     }
 
     /// Returns the limits: one that the spec does not set is the default, or the maximum if that is lower.

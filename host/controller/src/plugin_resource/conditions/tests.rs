@@ -93,6 +93,33 @@ async fn a_plugin_that_serves_is_ready_and_not_degraded() {
     ");
 }
 
+#[tokio::test]
+async fn a_plugin_whose_tag_names_something_that_is_refused_is_degraded() {
+    let status = serving(vec![generation(1, GenerationState::Serving)]);
+    let stale = |stage, reason, is_unknown| Problem { stage, reason, message: "why".to_owned(), is_unknown };
+    let with = async |problem| {
+        let resolved = resolved().await.map(|it| Resolved { stale: Some(problem), ..it });
+        lines(&resolved, Some(&status))
+    };
+    insta::assert_snapshot!(with(stale(Stage::Verified, "NotSigned", false)).await, @r"
+    Authorized=True NamespaceOptedIn
+    Fetched=True SourceUnavailable
+    Verified=True Verified
+    Compiled=True Compiled
+    Ready=True Serving
+    Degraded=True NotSigned
+    ");
+    // The registry is down.
+    insta::assert_snapshot!(with(stale(Stage::Fetched, "Unavailable", true)).await, @r"
+    Authorized=True NamespaceOptedIn
+    Fetched=True SourceUnavailable
+    Verified=True Verified
+    Compiled=True Compiled
+    Ready=True Serving
+    Degraded=False AsExpected
+    ");
+}
+
 #[test]
 fn a_namespace_that_has_not_opted_in_is_the_reason_of_all() {
     insta::assert_snapshot!(lines(&problem_at(Stage::Authorized, "NamespaceNotOptedIn"), None), @r"

@@ -10,43 +10,15 @@ use sha2::{Digest, Sha256};
 use crate::bindings;
 use crate::toolchain::cache;
 
-/// The folders and files of the contract and the SDKs, with their places in the repository. The SDK has each
-/// folder of its own here, since cargo may have put a target directory beside them.
-static SOURCES: &[(&str, Dir<'_>)] = &[
-    ("guest-sdk/go", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/go")),
-    (
-        "guest-sdk/go-controller-runtime",
-        include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/go-controller-runtime"),
-    ),
-    ("wit", include_dir!("$CARGO_MANIFEST_DIR/../../wit")),
-    ("guest-sdk/python/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/python/src")),
-    ("guest-sdk/python-kopf/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/python-kopf/src")),
-    ("guest-sdk/c/include", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/include")),
-    ("guest-sdk/c/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/src")),
-    ("guest-sdk/c/testing", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/c/testing")),
-    ("guest-sdk/rust/derive", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/derive")),
-    ("guest-sdk/rust/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/src")),
-    ("guest-sdk/rust/bindings", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/bindings")),
-    ("guest-sdk/rust/full-world", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/full-world")),
-    ("guest-sdk/rust/handler-world", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/handler-world")),
-    (
-        "guest-sdk/rust/reconciler-world",
-        include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/reconciler-world"),
-    ),
-    ("guest-sdk/ts/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/ts/src")),
-];
-const RUST_MANIFEST: (&str, &str) =
-    ("guest-sdk/rust/Cargo.toml", include_str!("../../../guest-sdk/rust/Cargo.toml"));
-const TS_MANIFESTS: [(&str, &str); 2] = [
-    ("guest-sdk/ts/package.json", include_str!("../../../guest-sdk/ts/package.json")),
-    ("guest-sdk/ts/tsconfig.json", include_str!("../../../guest-sdk/ts/tsconfig.json")),
-];
+/// The contract and the SDKs, with their places in the repository. `build.rs` copies them, without the files
+/// that Git ignores.
+static SOURCES: Dir<'_> = include_dir!("$OUT_DIR/sources");
 
 /// The Go packages that the bindings import, which `build.rs` copies from the crate `wit-bindgen-go`.
 static GO_RUNTIME: Dir<'_> = include_dir!("$OUT_DIR/go-runtime");
 
 /// The templates of `oarlock plugin new`.
-pub(crate) static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
+pub(crate) static TEMPLATES: Dir<'_> = include_dir!("$OUT_DIR/templates");
 
 /// The embedded contract and SDKs, as folders.
 pub(crate) struct Sources {
@@ -59,7 +31,7 @@ impl Sources {
     /// Writes them into the cache, unless it has these files.
     pub(crate) fn write() -> Result<Self> {
         let mut digest = Sha256::new();
-        let mut all = sources();
+        let mut all = files(&SOURCES);
         all.sort();
         for (path, bytes) in &all {
             digest.update(path.to_string_lossy().as_bytes());
@@ -95,21 +67,6 @@ pub(crate) fn write_go_runtime(folder: &Path) -> Result<()> {
         write(&folder.join(path), bytes)?;
     }
     write(&folder.join("go.mod"), b"module go.bytecodealliance.org/pkg\n\ngo 1.25\n")
-}
-
-/// Returns the contract and the SDKs: paths and bytes.
-fn sources() -> Vec<(PathBuf, &'static [u8])> {
-    let below = SOURCES.iter().flat_map(|(place, folder)| {
-        let sources = files(folder).into_iter().filter(|(path, _)| !is_cache_of_python(path));
-        sources.map(move |(path, bytes)| (Path::new(place).join(path), bytes))
-    });
-    let manifests = [RUST_MANIFEST].into_iter().chain(TS_MANIFESTS);
-    below.chain(manifests.map(|(path, text)| (PathBuf::from(path), text.as_bytes()))).collect()
-}
-
-/// Returns whether Python wrote this file when it ran the SDK's tests.
-fn is_cache_of_python(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "__pycache__")
 }
 
 /// Returns whether two folders have the same files.
@@ -166,8 +123,10 @@ mod tests {
 
     #[test]
     fn the_contract_and_every_crate_of_the_sdk_are_embedded() {
-        let names: Vec<_> = sources().into_iter().map(|(path, _)| path.display().to_string()).collect();
-        let manifest: toml::Table = toml::from_str(RUST_MANIFEST.1).unwrap();
+        let names: Vec<_> = files(&SOURCES).into_iter().map(|(path, _)| path.display().to_string()).collect();
+        let manifest =
+            SOURCES.get_file("guest-sdk/rust/Cargo.toml").and_then(|it| it.contents_utf8()).unwrap();
+        let manifest: toml::Table = toml::from_str(manifest).unwrap();
         let members = manifest["workspace"]["members"].as_array().unwrap();
         let members = members.iter().map(|member| format!("{}/", member.as_str().unwrap()));
         let manifests =
@@ -189,8 +148,10 @@ mod tests {
         for file in manifests.chain(others.map(str::to_owned)) {
             assert!(names.contains(&file), "{file} is missing in {names:?}");
         }
-        let built = |name: &String| name.contains("target/") || name.contains("__pycache__/");
-        assert!(!names.iter().any(built), "{names:?}");
+        // What is built beside the sources, if it is there, differs between machines.
+        let built = ["target/", "__pycache__/", "node_modules/", "internal/wit/imports/"];
+        let is_built = |name: &String| built.iter().any(|folder| name.contains(folder));
+        assert!(!names.iter().any(is_built), "{names:?}");
     }
 
     #[test]

@@ -33,7 +33,6 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use hashbrown::Equivalent;
 use oarlock_informer::{GroupVersionResource, object::Namespaces};
 use oarlock_plugin::contract;
 use parking_lot::Mutex;
@@ -42,7 +41,9 @@ use tokio::time::Instant;
 pub(crate) use self::cluster::{KnownNamespaces, Scopes};
 pub(crate) use self::decision::{Access, Denial};
 pub(crate) use self::review::{AccountState, ApiReviewer, Error, Question, Reviewer};
-use self::review_cache::{CachedReview, PendingAccount, PendingReview, ReviewCache};
+use self::review_cache::{
+    AccessKey, AccessKeyRef, CachedAccess, CachedReview, PendingAccount, PendingReview, ReviewCache,
+};
 use crate::account::Account;
 
 /// How long the gate uses an answer that allows.
@@ -101,26 +102,6 @@ pub(crate) struct Gate {
     most_answers: usize,
     /// Reviews since the answers were counted last.
     uncounted: AtomicUsize,
-}
-
-/// The subject of a decision about an account: a resource in one namespace, or in all.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct AccessKey {
-    resource: GroupVersionResource,
-    namespace: Option<String>,
-}
-
-/// An [`AccessKey`] whose parts are borrowed, to find a decision. It has the hash of that key.
-#[derive(Clone, Copy, Hash)]
-struct AccessKeyRef<'a> {
-    resource: &'a GroupVersionResource,
-    namespace: Option<&'a str>,
-}
-
-/// A decision, and until when the gate uses it.
-struct CachedAccess {
-    access: Access,
-    valid_until: Instant,
 }
 
 /// One answer, and until when the gate uses it.
@@ -415,22 +396,6 @@ fn denied_for(n_namespaces: usize) -> Duration {
 
 fn no_answer() -> String {
     format!("no answer within {} s", ASK_TIMEOUT.as_secs())
-}
-
-// === impl AccessKeyRef ===
-
-impl Equivalent<AccessKey> for AccessKeyRef<'_> {
-    fn equivalent(&self, key: &AccessKey) -> bool {
-        *self.resource == key.resource && self.namespace == key.namespace.as_deref()
-    }
-}
-
-// === impl CachedAccess ===
-
-impl CachedAccess {
-    fn is_valid(&self) -> bool {
-        Instant::now() < self.valid_until
-    }
 }
 
 #[cfg(test)]

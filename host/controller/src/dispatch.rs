@@ -50,6 +50,8 @@ mod read_sets;
 mod retry;
 mod settle;
 mod slice;
+mod step;
+mod switch;
 mod trace;
 mod waking;
 
@@ -59,17 +61,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
-use self::call::PreparedCall;
 pub(crate) use self::call::{MakeInstance, Maker};
-use self::calls::{Calls, Ended, Work};
+use self::calls::{Calls, Ended};
 use self::commands::Command;
 pub(crate) use self::commands::Commands;
 pub(crate) use self::commands::{Redeliver, RedeliverError};
-use self::due_call::{DueCall, Outcome};
 pub(crate) use self::enqueue::EnqueueRule;
 pub(crate) use self::fault::FaultHook;
 pub(crate) use self::generation::{ActiveView, Generation, GenerationSubscription, GenerationView, Switch};
@@ -86,10 +85,10 @@ use crate::drain::Drain;
 use crate::kube_access::OwnWrites;
 use crate::leadership::Leadership;
 use crate::metrics::{Metrics, PluginMetrics};
-use crate::report::{HostEvent, Mode};
-use crate::schedule::{self, ActiveSchedules, SchedulePlan, WallClock};
+use crate::report::HostEvent;
+use crate::schedule::{ActiveSchedules, WallClock};
 use crate::status::{Phase, PluginStatusHandle};
-use crate::tasks::{Criticality, Tasks};
+use crate::tasks::Tasks;
 use crate::traces::Traces;
 
 /// The parts that all dispatchers of the host share.
@@ -138,9 +137,6 @@ enum Next {
     Ended(Ended),
     Step(Step),
 }
-
-/// Whether a call was in crash back-off.
-struct IsDeferred(bool);
 
 /// A busy dispatcher looks once in so many turns for a switch, a command and its end.
 const CONTROL_INTERVAL: u32 = 8;
@@ -334,155 +330,6 @@ impl Dispatcher {
     /// Returns whether the plugin may be called: the host leads, and no user has suspended the plugin.
     fn may_call(&self) -> bool {
         self.leads && !self.is_suspended && !self.is_declared_suspended && self.shared.leadership.leads()
-    }
-
-    /// Takes a step. `recent` is the time if it was read just now.
-    fn take_step(
-        &self,
-        active: &mut ActiveGeneration,
-        calls: &mut Calls,
-        step: Step,
-        recent: Option<Instant>,
-    ) {
-        match step {
-            Step::AccessChanged(index) => {
-                active.apply_access(index, &self.status);
-                self.access_changed(active, index);
-            }
-            Step::RetryParked => {
-                active.retry_parked(&self.queue);
-            }
-            Step::BecameIdle => {
-                active.free_spare();
-                calls.free_spare();
-                self.queue.free_spare();
-            }
-            Step::Restart => {
-                if let Some(taken) = active.lanes.take_empty() {
-                    calls.begin(active.job(taken, None), !active.lanes.are_several());
-                }
-            }
-            Step::Call(due) => match self.check(active, &due) {
-                None => self.begin(active, calls, due, IsDeferred(false), recent),
-                Some(outcome) => self.finish(active, &due, outcome, None),
-            },
-            Step::CallDeferred(key) => {
-                if let Some(due) = active.take_deferred(key, &self.queue) {
-                    self.begin(active, calls, due, IsDeferred(true), recent);
-                }
-            }
-        }
-    }
-
-    /// Begins a call on a free lane.
-    fn begin(
-        &self,
-        active: &mut ActiveGeneration,
-        calls: &mut Calls,
-        due: DueCall,
-        IsDeferred(is_deferred): IsDeferred,
-        recent: Option<Instant>,
-    ) {
-        if matches!(due, DueCall::Notification { .. }) && self.shared.fault.swallows() {
-            return self.finish(active, &due, Outcome::Done, None);
-        }
-        let id = due.id();
-        if !calls.is_empty()
-            && let Some(id) = id
-            && calls.is_busy(id)
-        {
-            return calls.hold(id, due);
-        }
-        let Some(taken) = active.lanes.take(&active.restarts) else {
-            return active.give_back(&due, &self.queue);
-        };
-        if is_deferred {
-            active.deferred_lane = Some(taken.lane);
-        }
-        let began = recent.unwrap_or_else(Instant::now);
-        active.note_time(began);
-        if active.exported.reconciler {
-            self.queue.call_begins(due.is_replay());
-        }
-        let trace = self.trace_call(active, &due);
-        let call = self.prepare_call(active, due, began);
-        if let PreparedCall::Synced { subscription, .. } = call {
-            active.subscriptions[subscription].begin_synced();
-        }
-        let job = active.job(taken, Some(Work { id, call, began, trace }));
-        calls.begin(job, !active.lanes.are_several());
-    }
-
-    /// Switches to another generation, and returns whether it did. The calls of the old one that are in
-    /// progress end beside the new one's.
-    fn switch(
-        &mut self,
-        mut old: Option<ActiveGeneration>,
-        draining: &mut Vec<DrainingGeneration>,
-        calls: &mut Calls,
-        generation: Generation,
-    ) -> (Option<ActiveGeneration>, bool) {
-        if ActiveGeneration::lacks_listener(old.as_ref(), &generation) {
-            // Only a bug of the host gets here. The old generation stays active.
-            tracing::error!(plugin = %self.plugin, "a new generation inherits a listener that does not exist; the old one keeps serving");
-            return (old, false);
-        }
-        let took = generation.began.elapsed();
-        let (took_ms, took_us) = (milliseconds(took), u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-        let (version, digest) = (generation.version.clone(), generation.digest.clone());
-        let view = generation.view();
-        let inherited = generation.inherited();
-        // A generation that was active on standby alone has not begun to serve.
-        self.take_schedules(generation.schedules.clone(), old.is_some() && self.leads);
-        let held = calls.switch();
-        if let Some(old) = &mut old {
-            held.iter().for_each(|due| old.give_back(due, &self.queue));
-        }
-        let waited = old.as_ref().is_some_and(|old| old.waits_for_drain);
-        let (mut active, mode, drained) = ActiveGeneration::replace(old, generation, &self.queue, self.leads);
-        draining.extend(drained);
-        // A plugin with state has one instance that is called, whichever of the two versions has the state.
-        active.waits_for_drain = !draining.is_empty() && (waited || mode == Mode::Replay);
-        self.serve_readers(&active, &inherited);
-        self.active_view.set(view);
-        // The new version may be able to handle what the old one could not.
-        self.queue.release_deferred();
-        self.queue.retry_parked();
-        self.queue.retry_failed();
-        self.status.update(|status| {
-            status.generation = active.number;
-            status.version = Some(version.clone());
-            status.digest = Some(digest.clone());
-            status.waits_for.clear();
-            status.last_error = None;
-        });
-        active.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms, took_us });
-        active.publish(&self.status, &self.queue);
-        self.show_phase(Some(&active));
-        (Some(active), true)
-    }
-
-    /// Has the schedules of a generation run, in a task that ends with the dispatcher.
-    fn take_schedules(&mut self, schedules: Arc<[SchedulePlan]>, has_started: bool) {
-        if schedules.is_empty() && self.schedules.is_none() {
-            return;
-        }
-        let running = self.schedules.get_or_insert_with(|| {
-            let (plugin, queue) = (self.plugin.clone(), self.queue.clone());
-            let (runner, sender) =
-                schedule::Runner::new(plugin, queue, self.shared.wall_clock.clone(), has_started);
-            let name = format!("schedules of {}", self.plugin);
-            let leadership = self.shared.leadership.clone();
-            self.shared.tasks.spawn(name, Criticality::Finite, |token| async move {
-                tokio::select! {
-                    biased;
-                    () = token.cancelled() => {}
-                    () = leadership.led() => runner.run(token.clone()).await,
-                }
-            });
-            sender
-        });
-        running.send_replace(schedules);
     }
 
     fn show_phase(&self, active: Option<&ActiveGeneration>) {

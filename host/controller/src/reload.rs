@@ -8,6 +8,7 @@
 //!
 //! [prepares]: prepare
 
+mod file_errors;
 mod file_watch;
 mod guest_lines;
 mod load;
@@ -47,10 +48,10 @@ use crate::plugin_resource::{Definitions, Snapshot, is_of_object};
 use crate::provision::Provision;
 use crate::recordings::RecordConfig;
 use crate::regular_file::Stamp;
-use crate::report::{HostEvent, Reporter, Timestamp};
+use crate::report::{HostEvent, Reporter};
 use crate::shadow::{self, Shadows};
 use crate::state_folder::StateFolder;
-use crate::status::{RecordedError, RefusedFile, StatusRegistry};
+use crate::status::StatusRegistry;
 use crate::tasks::{Task, Tasks};
 
 /// How long after a panic in a plugin's task the host loads the plugin again.
@@ -361,43 +362,6 @@ impl Reload {
         let generation = plugin.slot.active.get().map_or(0, |it| it.number);
         self.host.reporter.about(name, generation).report(HostEvent::PluginUnloaded);
         self.host.reporter.forget_lines(name);
-    }
-
-    /// Reports new errors of files, and returns the files whose errors are gone.
-    fn report_errors(&mut self, errors: &[config::Error]) -> BTreeSet<PathBuf> {
-        let mut reported = BTreeMap::new();
-        let mut without_plugin = Vec::new();
-        for error in errors {
-            let message = error.detail();
-            let path = error.path().to_owned();
-            let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
-            let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);
-            // The path may be that of a folder, whose plugins keep running.
-            let mut affected = self.plugins.values().filter(|it| it.newest.0.path.starts_with(&path));
-            let older_version_serves = affected.any(|it| it.slot.active.get().is_some());
-            // An empty folder is worth a report only when the host starts.
-            let was_emptied = matches!(error, config::Error::EmptyFolder { .. }) && self.has_read_files;
-            if plugin.is_none() && !was_emptied {
-                without_plugin
-                    .push(RefusedFile { file: path.display().to_string(), message: message.clone() });
-            }
-            if self.reported.get(&path) != Some(&message) && !was_emptied {
-                if let Some(plugin) = plugin {
-                    plugin.slot.status.update(|status| status.refused = Some(recorded));
-                }
-                self.host.reporter.report(HostEvent::PluginRefused {
-                    file: path.display().to_string(),
-                    message: message.clone(),
-                    hint: None,
-                    older_version_serves,
-                });
-            }
-            reported.insert(path, message);
-        }
-        self.host.statuses.set_refused_files(without_plugin);
-        self.has_read_files = true;
-        let before = std::mem::replace(&mut self.reported, reported);
-        before.into_keys().filter(|path| !self.reported.contains_key(path)).collect()
     }
 }
 

@@ -5,13 +5,15 @@ use std::hash::RandomState;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Shared};
+use hashbrown::Equivalent;
 use oarlock_flow_control::TokenBucket;
+use oarlock_informer::GroupVersionResource;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    ALLOWED_FOR, Access, AccessKey, AccessKeyRef, AccountState, CachedAccess, Error, MISSING_FOR,
-    MOST_ANSWERS, PRESENT_FOR, Question, RATE_PATIENCE, REVIEWS_AT_ONCE, REVIEWS_PER_SECOND,
+    ALLOWED_FOR, Access, AccountState, Error, MISSING_FOR, MOST_ANSWERS, PRESENT_FOR, Question,
+    RATE_PATIENCE, REVIEWS_AT_ONCE, REVIEWS_PER_SECOND,
 };
 
 /// The cache drops expired entries when it has more than this many, and at most once in a second.
@@ -44,6 +46,26 @@ pub(super) struct CachedReview {
     pub(super) asked_at: Instant,
     denied_for: Duration,
     pub(super) answer: PendingReview,
+}
+
+/// The subject of a decision about an account: a resource in one namespace, or in all.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct AccessKey {
+    pub(super) resource: GroupVersionResource,
+    pub(super) namespace: Option<String>,
+}
+
+/// An [`AccessKey`] whose parts are borrowed, to find a decision. It has the hash of that key.
+#[derive(Clone, Copy, Hash)]
+pub(super) struct AccessKeyRef<'a> {
+    pub(super) resource: &'a GroupVersionResource,
+    pub(super) namespace: Option<&'a str>,
+}
+
+/// A decision, and until when the gate uses it.
+pub(super) struct CachedAccess {
+    pub(super) access: Access,
+    pub(super) valid_until: Instant,
 }
 
 struct CachedReviews {
@@ -207,5 +229,21 @@ impl CachedReview {
             Some(Ok(false)) => age < self.denied_for,
             Some(Err(_)) => false,
         }
+    }
+}
+
+// === impl AccessKeyRef ===
+
+impl Equivalent<AccessKey> for AccessKeyRef<'_> {
+    fn equivalent(&self, key: &AccessKey) -> bool {
+        *self.resource == key.resource && self.namespace == key.namespace.as_deref()
+    }
+}
+
+// === impl CachedAccess ===
+
+impl CachedAccess {
+    fn is_valid(&self) -> bool {
+        Instant::now() < self.valid_until
     }
 }

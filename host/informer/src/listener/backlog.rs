@@ -11,11 +11,12 @@
 mod charges;
 mod initial_adds;
 mod ready;
+mod retries;
 mod states;
 mod transfer;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
 
 use hashbrown::hash_map::Entry;
 use oarlock_flow_control::clock;
@@ -361,94 +362,6 @@ impl Backlog {
         } else {
             self.settle(key, &mut pending);
         }
-    }
-
-    /// Makes all parked objects ready and resets their counts of attempts; returns how many.
-    pub(super) fn retry_parked(&mut self) -> usize {
-        let parked = self.parked();
-        parked.iter().for_each(|key| {
-            self.retry_parked_object(key);
-        });
-        parked.len()
-    }
-
-    /// Makes one parked object ready and resets its count of attempts; returns whether it was parked.
-    pub(super) fn retry_parked_object(&mut self, key: &ObjectKey) -> bool {
-        let is_parked = |queue: &ObjectQueue| matches!(queue.state, ObjectState::Parked);
-        if !self.objects.get(key).is_some_and(is_parked) {
-            return false;
-        }
-        self.n_parked -= 1;
-        self.reset_attempts(key);
-        self.become_ready(key.clone());
-        true
-    }
-
-    /// Makes all objects in back-off ready and resets their counts of attempts; returns how many.
-    pub(super) fn retry_backing_off(&mut self) -> usize {
-        let backing_off = std::mem::take(&mut self.backing_off);
-        let n_objects = backing_off.len();
-        for key in backing_off.into_values() {
-            self.reset_attempts(&key);
-            self.become_ready(key);
-        }
-        n_objects
-    }
-
-    /// Returns the keys of the parked objects, sorted.
-    pub(super) fn parked(&self) -> Vec<ObjectKey> {
-        let parked = self.objects.iter().filter(|(_, queue)| matches!(queue.state, ObjectState::Parked));
-        parked.map(|(key, _)| key.clone()).collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
-    pub(super) fn n_waiting(&self) -> usize {
-        self.n_waiting - self.n_parked
-    }
-
-    pub(super) fn n_parked(&self) -> usize {
-        self.n_parked
-    }
-
-    pub(super) fn n_in_flight(&self) -> usize {
-        self.in_flight.len()
-    }
-
-    pub(super) fn n_backing_off(&self) -> usize {
-        self.backing_off.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.is_idle() && self.in_flight.is_empty() && self.backing_off.is_empty() && self.n_waiting == 0
-    }
-
-    #[cfg(test)]
-    pub(super) fn capacity(&self) -> usize {
-        self.objects.capacity()
-    }
-
-    pub(super) fn n_deferred(&self) -> usize {
-        self.deferred.len()
-    }
-
-    /// Returns how many objects will be delivered without any further call.
-    pub(super) fn n_ready_or_backing_off(&self) -> usize {
-        self.ready.len() + self.backing_off.len()
-    }
-
-    /// Returns how many initial adds are not finished.
-    pub(super) fn n_initial(&self) -> usize {
-        self.n_initial
-    }
-
-    /// Returns how long the oldest notification that is ready, backing off or deferred has waited.
-    pub(super) fn oldest_age(&self, now: Instant) -> Duration {
-        let ready = self.ready.oldest();
-        let waiting = ready.chain(self.backing_off.values()).chain(&self.deferred);
-        let queued =
-            waiting.filter_map(|key| self.objects.get(key)?.waiting.front()).map(|first| first.arrived);
-        let arrived = queued.chain(self.ready.first_listed_at()).min();
-        arrived.map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived))
     }
 
     /// Frees the memory that is kept for the next notifications.

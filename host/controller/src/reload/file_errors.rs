@@ -1,0 +1,50 @@
+//! Errors of plugin files: each is reported once, and shown until it is gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::Reload;
+use crate::config;
+use crate::report::{HostEvent, Timestamp};
+use crate::status::{RecordedError, RefusedFile};
+
+// === impl Reload ===
+
+impl Reload {
+    /// Reports new errors of files, and returns the files whose errors are gone.
+    pub(super) fn report_errors(&mut self, errors: &[config::Error]) -> BTreeSet<PathBuf> {
+        let mut reported = BTreeMap::new();
+        let mut without_plugin = Vec::new();
+        for error in errors {
+            let message = error.detail();
+            let path = error.path().to_owned();
+            let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
+            let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);
+            // The path may be that of a folder, whose plugins keep running.
+            let mut affected = self.plugins.values().filter(|it| it.newest.0.path.starts_with(&path));
+            let older_version_serves = affected.any(|it| it.slot.active.get().is_some());
+            // An empty folder is worth a report only when the host starts.
+            let was_emptied = matches!(error, config::Error::EmptyFolder { .. }) && self.has_read_files;
+            if plugin.is_none() && !was_emptied {
+                without_plugin
+                    .push(RefusedFile { file: path.display().to_string(), message: message.clone() });
+            }
+            if self.reported.get(&path) != Some(&message) && !was_emptied {
+                if let Some(plugin) = plugin {
+                    plugin.slot.status.update(|status| status.refused = Some(recorded));
+                }
+                self.host.reporter.report(HostEvent::PluginRefused {
+                    file: path.display().to_string(),
+                    message: message.clone(),
+                    hint: None,
+                    older_version_serves,
+                });
+            }
+            reported.insert(path, message);
+        }
+        self.host.statuses.set_refused_files(without_plugin);
+        self.has_read_files = true;
+        let before = std::mem::replace(&mut self.reported, reported);
+        before.into_keys().filter(|path| !self.reported.contains_key(path)).collect()
+    }
+}

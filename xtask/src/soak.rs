@@ -67,6 +67,7 @@ impl Args {
             Some(SoakCommand::Takeover(args)) => return args.run(),
             None => {}
         }
+        let record = Record::begin("soak.jsonl")?;
         guests::build_all(&Missing::find()?)?;
         control_plane::build()?;
         let binaries = cargo::build_tests()?;
@@ -89,8 +90,7 @@ impl Args {
             }
         }
         let seconds = begun.elapsed().as_secs();
-        record(
-            "soak.jsonl",
+        record.append(
             json!({"soak": filter, "seconds": seconds, "rounds": rounds, "failed_rounds": failures}),
         )?;
         if !failures.is_empty() {
@@ -100,18 +100,33 @@ impl Args {
     }
 }
 
-/// Appends a line to a file in bench/results, and adds the commit and the time.
-pub(crate) fn record(name: &str, mut line: Value) -> Result<()> {
-    let mut git = Command::new("git");
-    let commit = command::output(git.current_dir(checkout::root()).args(["rev-parse", "--short", "HEAD"]))?;
-    line["commit"] = commit.trim().into();
-    line["unix_seconds"] = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs().into();
-    let results = checkout::root().join("bench/results");
-    fs::create_dir_all(&results)?;
-    let file = results.join(name);
-    let mut file =
-        OpenOptions::new().create(true).append(true).open(file).context("cannot record the result")?;
-    writeln!(file, "{line}")?;
-    progress::say(format!("recorded in bench/results/{name}: {line}"));
-    Ok(())
+/// A file of results in bench/results, with the commit that is measured.
+pub(crate) struct Record {
+    file: &'static str,
+    commit: String,
+}
+
+// === impl Record ===
+
+impl Record {
+    /// Call this before anything is built: later the checkout may be at another commit.
+    pub(crate) fn begin(file: &'static str) -> Result<Self> {
+        let mut git = Command::new("git");
+        git.current_dir(checkout::root()).args(["describe", "--always", "--exclude=*", "--dirty"]);
+        Ok(Self { file, commit: command::output(&mut git)?.trim().to_owned() })
+    }
+
+    /// Appends a line, with the commit and the time.
+    pub(crate) fn append(&self, mut line: Value) -> Result<()> {
+        line["commit"] = self.commit.as_str().into();
+        line["unix_seconds"] = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs().into();
+        let results = checkout::root().join("bench/results");
+        fs::create_dir_all(&results)?;
+        let file = results.join(self.file);
+        let mut file =
+            OpenOptions::new().create(true).append(true).open(file).context("cannot record the result")?;
+        writeln!(file, "{line}")?;
+        progress::say(format!("recorded in bench/results/{}: {line}", self.file));
+        Ok(())
+    }
 }

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{cargo, checkout, control_plane, guests, progress, soak};
+use crate::soak::Record;
+use crate::{cargo, checkout, control_plane, guests, progress};
 
 /// Measures one host with many Plugin objects: the time until all are Ready, the memory for each, the rate of
 /// status writes, and the CPU at rest.
@@ -28,6 +29,7 @@ pub(crate) struct PluginObjects {
 impl PluginObjects {
     pub(super) fn run(self) -> Result<()> {
         let Self { plugins, components, host } = self;
+        let record = Record::begin("plugin-objects.jsonl")?;
         guests::build(&["hello-rust".to_owned()])?;
         progress::step("the measuring program", || cargo::build_some(&["oarlock-plugin-objects"], false))?;
         let host = match host {
@@ -50,6 +52,6 @@ impl PluginObjects {
         let stdout = String::from_utf8_lossy(&output.stdout);
         let line = stdout.lines().last().context("oarlock-plugin-objects printed nothing")?;
         let line: Value = serde_json::from_str(line).context("oarlock-plugin-objects printed no JSON")?;
-        soak::record("plugin-objects.jsonl", line)
+        record.append(line)
     }
 }

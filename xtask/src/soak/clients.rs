@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Record;
 use crate::bench::process::Running;
 use crate::toolchain::command;
 use crate::toolchain::go::Toolchain;
@@ -100,6 +101,7 @@ struct Checked {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { suites, embedded } = self;
+        let record = Record::begin("soak-clients.jsonl")?;
         let all: Vec<&str> = SUITES.iter().copied().chain([CHECKS]).collect();
         if let Some(unknown) = suites.iter().find(|suite| !all.contains(&suite.as_str())) {
             bail!("unknown suite {unknown}; the suites are {}", all.join(", "));
@@ -127,10 +129,7 @@ impl Args {
         let missing = missing(&columns);
         let shown: BTreeMap<&String, Value> =
             columns.iter().map(|(name, outcomes)| (name, shown(outcomes))).collect();
-        super::record(
-            "soak-clients.jsonl",
-            json!({"module": programs.version(), "suites": shown, "real_alone": missing}),
-        )?;
+        record.append(json!({"module": programs.version(), "suites": shown, "real_alone": missing}))?;
         let unexpected: Vec<&String> =
             missing.iter().filter(|name| !KNOWN.iter().any(|(known, _)| known == name)).collect();
         if !unexpected.is_empty() {

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use super::Record;
 use crate::{progress, test};
 
 /// Injects each fault many times while objects change, checks that nothing was lost, and records the times.
@@ -55,6 +56,7 @@ struct Times {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { count, fault } = self;
+        let record = Record::begin("soak-cluster.jsonl")?;
         let mut command = test::node::prepare(None)?;
         command.arg("faults_lose_nothing").env("OARLOCK_NODE_FAULTS", count.to_string());
         if let Some(fault) = &fault {
@@ -78,10 +80,7 @@ impl Args {
         }
         let late = rounds.late();
         let passed = has_succeeded && late.is_empty();
-        super::record(
-            "soak-cluster.jsonl",
-            json!({"count": count, "passed": passed, "faults": rounds.to_json()}),
-        )?;
+        record.append(json!({"count": count, "passed": passed, "faults": rounds.to_json()}))?;
         if !late.is_empty() {
             bail!("{}", late.join("; "));
         }

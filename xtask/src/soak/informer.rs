@@ -6,6 +6,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::Record;
 use crate::bench::build::Programs;
 use crate::bench::process::{Core, Running, pinned};
 
@@ -29,6 +30,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { events, objects, seed } = self;
+        let record = Record::begin("soak-informer.jsonl")?;
         let server = Programs::build_server()?;
         let informer = Programs::build_oarlock()?;
         let mut chaos = pinned(&server, Core::Server);
@@ -44,7 +46,7 @@ impl Args {
             let mut line: Value = serde_json::from_str(line).context("the soak printed no JSON")?;
             line["seed"] = seed.into();
             line["passed"] = output.status.success().into();
-            super::record("soak-informer.jsonl", line)?;
+            record.append(line)?;
         }
         if !output.status.success() {
             bail!("the soak failed; see the output above");

@@ -7,7 +7,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use super::Record;
 use crate::{cargo, checkout, guests, progress};
+
+/// The file of results.
+const FILE: &str = "soak-plugins.jsonl";
 
 /// Runs mutated components in a host with three good plugins; records what the host did with them.
 #[derive(clap::Args)]
@@ -43,6 +47,7 @@ pub(crate) struct SwapsArgs {
 impl MutantsArgs {
     pub(crate) fn run(self) -> Result<()> {
         let Self { count, from, host } = self;
+        let record = Record::begin(FILE)?;
         guests::build(&["hostile", "declares-the-most", "traps", "hello-c", "hello-rust"].map(String::from))?;
         match &host {
             Some(_) => progress::step("the suite", || cargo::build_some(&["oarlock-hostile"], false))?,
@@ -61,7 +66,7 @@ impl MutantsArgs {
             None => json!({"mutants": count}),
         };
         line["from"] = from.into();
-        record(line, output.status.success())
+        append(&record, line, output.status.success())
     }
 }
 
@@ -70,6 +75,7 @@ impl MutantsArgs {
 impl SwapsArgs {
     pub(crate) fn run(self) -> Result<()> {
         let Self { count, changes, host } = self;
+        let record = Record::begin(FILE)?;
         guests::build(&["hostile", "hello-rust"].map(String::from))?;
         let binaries = cargo::build_tests()?;
         let whole = binaries.iter().find(|binary| binary.package == "oarlock-tests" && binary.target == "it");
@@ -88,13 +94,13 @@ impl SwapsArgs {
         let result = stdout.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
         let mut line = result.unwrap_or_else(|| json!({"swaps": count, "changes": (count + 2) * changes}));
         line["other_host"] = host.is_some().into();
-        record(line, output.status.success())
+        append(&record, line, output.status.success())
     }
 }
 
-fn record(mut line: Value, passed: bool) -> Result<()> {
+fn append(record: &Record, mut line: Value, passed: bool) -> Result<()> {
     line["passed"] = passed.into();
-    super::record("soak-plugins.jsonl", line)?;
+    record.append(line)?;
     if !passed {
         bail!("the soak failed; see the output above");
     }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::Record;
 use crate::bench::build::Programs;
 use crate::bench::process::Running;
 use crate::progress;
@@ -33,6 +34,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { mut scenarios, informers, seconds, seed } = self;
+        let record = Record::begin("soak-recovery.jsonl")?;
         if scenarios.is_empty() {
             let all = ["flaky", "cut", "reset", "down", "throttled", "unavailable", "internal"];
             scenarios = all.map(str::to_owned).to_vec();
@@ -54,7 +56,7 @@ impl Args {
             ensure!(status.success(), "our informers did not recover; see the output above");
             let line = peers.next_line()?;
             progress::say(format!("{scenario}: {}", summary(&line)));
-            super::record("soak-recovery.jsonl", line)?;
+            record.append(line)?;
         }
         Ok(())
     }

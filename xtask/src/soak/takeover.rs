@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::Record;
 use crate::{cargo, checkout, guests, progress};
 
 /// Ends leaders by SIGKILL and by SIGTERM; records how long their plugins were not called.
@@ -20,6 +21,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { rounds } = self;
+        let record = Record::begin("takeover.jsonl")?;
         guests::build(&["mirror".to_owned()])?;
         progress::step("the host", cargo::build_programs)?;
         let mut run = Command::new(checkout::program("oarlock-takeover")?);
@@ -32,6 +34,6 @@ impl Args {
         }
         let line = stdout.lines().last().context("oarlock-takeover printed nothing")?;
         let line: Value = serde_json::from_str(line).context("oarlock-takeover printed no JSON")?;
-        super::record("takeover.jsonl", line)
+        record.append(line)
     }
 }

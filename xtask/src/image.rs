@@ -24,7 +24,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use flate2::Compression;
 
@@ -89,8 +89,21 @@ impl Args {
         if verify {
             // In empty folders: the layout may have images for other processors.
             let digest_of = |binary: &Path| write(&source, binary, profile, tempfile::tempdir()?.path());
-            let (first, second) = (digest_of(&binary)?, build::elsewhere(digest_of)?);
-            ensure!(first == second, "the first build makes an image {first}, the second one {second}");
+            let first = digest_of(&binary)?;
+            build::elsewhere(|other| {
+                let second = digest_of(other)?;
+                if first != second {
+                    // The folder of the second build is removed.
+                    let kept = binary.with_extension("second");
+                    fs::copy(other, &kept).with_context(|| format!("cannot write {}", kept.display()))?;
+                    bail!(
+                        "the first build makes an image {first}, the second one {second}\nFix: compare the binaries {} and {}, such as with diffoscope",
+                        binary.display(),
+                        kept.display()
+                    );
+                }
+                Ok(())
+            })?;
             println!("a second build in another folder has the same digest");
         }
         if let Some(image) = push {

@@ -212,10 +212,10 @@ fn ready(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) 
 
 fn degraded(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
     const KIND: &str = "Degraded";
-    if let Err(found) = resolution {
-        return finding(KIND, TRUE, found.reason, &found.message);
-    }
-    let stale = resolution.as_ref().ok().and_then(|it| it.stale.as_ref());
+    let stale = match resolution {
+        Ok(resolved) => resolved.stale.as_ref(),
+        Err(found) => return finding(KIND, TRUE, found.reason, &found.message),
+    };
     let as_expected = || {
         let message = match stale {
             Some(_) => "the version that was fetched last serves, or it is being loaded",

@@ -20,10 +20,7 @@ async fn promise_3_a_killed_host_loses_nothing() -> anyhow::Result<()> {
     let kubeconfig = cluster.provision(&plugins).await?;
 
     let mut host = cluster.run(&kubeconfig, &plugins)?;
-    host.wait_for("mirror is synced", |printed| {
-        printed.events("subscription-synced").find(|line| line["remaining"] == 0).map(|_| ())
-    })
-    .await?;
+    host.until_synced().await?;
     for n in 0..SOURCES {
         copies::create(&cluster, n).await?;
     }

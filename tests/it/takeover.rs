@@ -37,20 +37,13 @@ impl Scene {
     /// Starts a host, and waits until it leads and all initial adds are delivered.
     async fn leader(&self) -> anyhow::Result<HostProcess> {
         let mut host = self.host().await?;
-        leads(&mut host).await?;
+        host.until_synced().await?;
         Ok(host)
     }
 
     async fn until_right(&self) -> anyhow::Result<()> {
         copies::until_right(&self.cluster).await
     }
-}
-
-async fn leads(host: &mut HostProcess) -> anyhow::Result<()> {
-    host.wait_for("the host leads", |printed| {
-        printed.events("subscription-synced").find(|line| line["remaining"] == 0).map(|_| ())
-    })
-    .await
 }
 
 /// Returns how many writes the plugin has logged.
@@ -73,7 +66,7 @@ async fn promise_3_a_standby_takes_over_from_a_killed_leader_and_nothing_is_lost
         copies::change(&scene.cluster, n + 10, "changed").await?;
     }
     assert_eq!(standby.printed().events("guest-log").count(), 0, "a standby calls no plugin");
-    leads(&mut standby).await?;
+    standby.until_synced().await?;
     scene.until_right().await
 }
 
@@ -92,7 +85,7 @@ async fn promise_3_hosts_that_are_replaced_one_after_the_other_under_load_lose_n
         assert_eq!(printed.events("host-drained").count(), 1, "{}", printed.tail());
         copies::change(&scene.cluster, round * 20, "changed").await?;
         copies::delete(&scene.cluster, round * 20 + 1).await?;
-        leads(&mut standby).await?;
+        standby.until_synced().await?;
         leader = standby;
     }
     scene.until_right().await
@@ -109,7 +102,7 @@ async fn a_leader_that_was_stopped_and_continues_writes_nothing_and_ends() -> an
     leader.wait_for("it logs what it has done", |printed| (n_writes(printed) > 0).then_some(())).await?;
     leader.signal("STOP").await?;
     let before = n_writes(&leader.printed());
-    leads(&mut standby).await?;
+    standby.until_synced().await?;
     for n in 1..20 {
         copies::create(&scene.cluster, n).await?;
     }

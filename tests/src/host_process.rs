@@ -159,6 +159,18 @@ impl HostProcess {
         }
     }
 
+    /// Waits until all initial adds of a plugin are delivered. A host in an election leads then.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`HostProcess::wait_for`].
+    pub async fn until_synced(&mut self) -> anyhow::Result<()> {
+        self.wait_for("all initial adds are delivered", |printed| {
+            printed.events("subscription-synced").find(|line| line["remaining"] == 0).map(|_| ())
+        })
+        .await
+    }
+
     /// Waits until `found` returns something for the output so far.
     ///
     /// # Errors

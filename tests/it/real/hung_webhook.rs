@@ -94,10 +94,7 @@ async fn leader(cluster: &Cluster) -> anyhow::Result<HostProcess> {
     let plugins = [folder];
     let kubeconfig = cluster.provision(&plugins).await?;
     let mut host = cluster.run_candidate(&kubeconfig, &plugins)?;
-    host.wait_for("the host leads", |printed| {
-        printed.events("subscription-synced").find(|line| line["remaining"] == 0).map(|_| ())
-    })
-    .await?;
+    host.until_synced().await?;
     Ok(host)
 }
 

@@ -29,10 +29,7 @@ async fn promise_2_and_3_hold_for_ten_thousand_pods_and_a_restarted_api_server()
     let kubeconfig = cluster.provision(&plugins).await?;
     let mut host = cluster.run(&kubeconfig, &plugins)?;
 
-    host.wait_for("census is synced", |printed| {
-        printed.events("subscription-synced").find(|line| line["remaining"] == 0).map(|_| ())
-    })
-    .await?;
+    host.until_synced().await?;
     let received = host.printed().received();
     assert_eq!(received.len(), PODS, "one initial add for each Pod");
     assert!(received.iter().all(|received| received.kind == Kind::Add { initial: true }));

@@ -41,7 +41,7 @@ async fn main() -> anyhow::Result<()> {
     let plugins = [checkout().join("plugins/mirror")];
     let kubeconfig = cluster.provision(&plugins).await?;
     let mut leader = start(&cluster, &kubeconfig, &plugins).await?;
-    leads(&mut leader).await?;
+    leader.until_synced().await?;
     let mut n_sources = 0;
     let mut line = json!({"takeover": rounds, "lease_ms": 4_000});
     for signal in ["KILL", "TERM"] {
@@ -58,7 +58,7 @@ async fn main() -> anyhow::Result<()> {
             times.push(began.elapsed());
             n_sources += 1;
             leader.ended().await?;
-            leads(&mut standby).await?;
+            standby.until_synced().await?;
             leader = standby;
         }
         line[signal.to_lowercase()] = figures(&mut times);
@@ -77,13 +77,6 @@ async fn start(
     let mut host = cluster.run_candidate(kubeconfig, plugins)?;
     host.wait_for("mirror is loaded", |printed| printed.events("plugin-loaded").next().map(|_| ())).await?;
     Ok(host)
-}
-
-async fn leads(host: &mut HostProcess) -> anyhow::Result<()> {
-    host.wait_for("the host leads", |printed| {
-        printed.events("subscription-synced").find(|line| line["remaining"] == 0).map(|_| ())
-    })
-    .await
 }
 
 /// Returns the median, the 99th percentile and the greatest, in milliseconds.

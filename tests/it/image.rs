@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::command::written;
 
 #[test]
-fn two_builds_of_the_image_are_equal_and_every_blob_has_its_digest() -> anyhow::Result<()> {
+fn two_packings_of_one_binary_are_equal_and_every_blob_has_its_digest() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let layouts = ["one", "two"].map(|name| dir.path().join(name));
     for layout in &layouts {

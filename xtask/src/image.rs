@@ -27,7 +27,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use flate2::Compression;
+use serde_json::json;
 
+use crate::soak::Record;
 use crate::tool::Tool;
 use crate::toolchain::command;
 use crate::{cargo, checkout, progress};
@@ -42,7 +44,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Profile::Release)]
     profile: Profile,
 
-    /// Builds the last commit a second time in another folder, and fails if the image is not the same.
+    /// Builds the last commit a second time in another folder, fails if the image is not the same, and
+    /// records the result in bench/results.
     #[arg(long, conflicts_with_all = ["binary", "profile"])]
     verify: bool,
 
@@ -78,6 +81,7 @@ impl Args {
     #[expect(clippy::print_stdout, reason = "the command's output")]
     pub(crate) fn run(self) -> Result<()> {
         let Self { profile, verify, binary, layout, source_date_epoch, push } = self;
+        let record = verify.then(|| Record::begin("image.jsonl")).transpose()?;
         let binary = match binary {
             Some(binary) => binary,
             None => built(profile)?,
@@ -86,12 +90,13 @@ impl Args {
         let source = Source::find(source_date_epoch)?;
         let digest = progress::step("the image", || write(&source, &binary, profile, &folder))?;
         println!("{} {digest}", folder.display());
-        if verify {
+        if let Some(record) = record {
             // In empty folders: the layout may have images for other processors.
             let digest_of = |binary: &Path| write(&source, binary, profile, tempfile::tempdir()?.path());
             let first = digest_of(&binary)?;
             build::elsewhere(|other| {
                 let second = digest_of(other)?;
+                record.append(json!({"first": first, "second": second, "equal": first == second}))?;
                 if first != second {
                     // The folder of the second build is removed.
                     let kept = binary.with_extension("second");

@@ -1,7 +1,12 @@
 //! The binary of a release image: the same from one commit, in whatever folder it is built.
+//!
+//! Compilers write paths into a binary, and flags replace most of them. Build scripts and macros write paths
+//! too, which no flag replaces: a macro of wasmtime names the folder of its output. So the build runs in a
+//! mount namespace of its own, where the checkout and the folder of cargo have the same path everywhere.
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,6 +17,17 @@ use crate::{cargo, checkout, progress};
 
 /// The folder of cargo's output for images, in the checkout. Its flags differ from those of other builds.
 const TARGET: &str = "target/image-build";
+
+/// The path of the checkout in the mount namespace.
+const MOUNTED_ROOT: &str = "/mnt";
+
+/// The folder of the checkout onto which the folder of cargo is mounted.
+const MOUNTED_HOME: &str = "target/image-build-cargo-home";
+
+/// Mounts the folder of cargo `$1` onto `$2`, a folder in the checkout `$3`, then that onto `$4`, and runs
+/// the other arguments there.
+const MOUNT: &str =
+    r#"mount --rbind "$1" "$2" && mount --rbind "$3" "$4" && cd "$4" && shift 4 && exec "$@""#;
 
 /// Builds the release binary of this checkout.
 pub(super) fn release() -> Result<PathBuf> {
@@ -36,41 +52,106 @@ pub(super) fn elsewhere<T>(use_it: impl FnOnce(&Path) -> Result<T>) -> Result<T>
 
 /// Builds the host in a checkout. No path of this machine gets into the binary.
 fn in_folder(root: &Path) -> Result<PathBuf> {
-    let target = root.join(TARGET);
-    let prefixes = prefixes(root, &target)?;
+    let home = cargo_home()?;
     let mut build = cargo::cargo("build");
     build.current_dir(root).args(["--workspace", "--bin", "oarlock", "--release", "--locked"]);
-    build.env("CARGO_TARGET_DIR", &target).env("CARGO_INCREMENTAL", "0").env_remove("RUSTFLAGS");
-    // Compilers apply the last prefix that matches.
-    build.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix=", &prefixes, "\u{1f}"));
-    for name in ["CFLAGS", "CXXFLAGS"] {
-        build.env(name, flags("-ffile-prefix-map=", &prefixes, " "));
+    match command::run(&mut mounted(&cargo::cargo("--version"), root, &home)?) {
+        Ok(()) => {
+            let mounted_root = Path::new(MOUNTED_ROOT);
+            let home_there = mounted_root.join(MOUNTED_HOME);
+            build_with(&mut mounted(&build, root, &home)?, mounted_root, &home_there)?;
+        }
+        Err(error) => {
+            progress::say(format!(
+                "the path of this checkout changes some bytes of the binary, and so the digest of the image, since this machine allows no mount namespace: {error:#}\nFix: run as a user who may use `unshare --mount --map-root-user`"
+            ));
+            build_with(&mut build, root, &home)?;
+        }
     }
-    cargo::run(&mut build)?;
-    Ok(target.join("release/oarlock"))
+    Ok(root.join(TARGET).join("release/oarlock"))
 }
 
-/// Returns the folders whose paths compilers write into a binary, each with what is written instead.
-fn prefixes(root: &Path, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
-    let home = match env::var_os("CARGO_HOME") {
-        Some(home) => PathBuf::from(home),
-        None => env::home_dir().context("no home folder, and no CARGO_HOME")?.join(".cargo"),
-    };
-    let prefixes =
-        vec![(home, "/cargo"), (root.to_owned(), "/oarlock"), (target.to_owned(), "/oarlock/target")];
-    for (path, _) in &prefixes {
+/// Runs a build that finds the checkout and the folder of cargo at these paths.
+fn build_with(build: &mut Command, root: &Path, home: &Path) -> Result<()> {
+    // Compilers apply the last prefix that matches, and the folder of cargo may be in the checkout.
+    let prefixes = [(root, "/oarlock"), (home, "/cargo")];
+    for (path, _) in prefixes {
         // Flags of C compilers are separated by spaces.
         let is_plain = path.to_str().is_some_and(|path| !path.contains(char::is_whitespace));
         ensure!(is_plain, "{} has a space. Fix: build in a folder without", path.display());
     }
-    Ok(prefixes)
+    build.env("CARGO_HOME", home).env("CARGO_TARGET_DIR", root.join(TARGET));
+    build.env("CARGO_INCREMENTAL", "0").env_remove("RUSTFLAGS");
+    // Line tables are four fifths of the file. The names of functions stay, for backtraces.
+    build.env("CARGO_PROFILE_RELEASE_DEBUG", "none");
+    build.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix=", &prefixes, "\u{1f}"));
+    for name in ["CFLAGS", "CXXFLAGS"] {
+        build.env(name, flags("-ffile-prefix-map=", &prefixes, " "));
+    }
+    cargo::run(build)
 }
 
-fn flags(flag: &str, prefixes: &[(PathBuf, &str)], separator: &str) -> OsString {
+/// Returns a command that runs `command` in a mount namespace of its own, where the checkout and the folder
+/// of cargo have paths that are the same everywhere. The mounts end with the command.
+fn mounted(command: &Command, root: &Path, home: &Path) -> Result<Command> {
+    let mount_point = root.join(MOUNTED_HOME);
+    fs::create_dir_all(&mount_point).with_context(|| format!("cannot create {}", mount_point.display()))?;
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--map-root-user", "sh", "-c", MOUNT, "sh"]);
+    unshare.args([home, &mount_point, root, Path::new(MOUNTED_ROOT)]);
+    unshare.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => unshare.env(name, value),
+            None => unshare.env_remove(name),
+        };
+    }
+    Ok(unshare)
+}
+
+/// Returns the folder of cargo, with the sources of dependencies.
+fn cargo_home() -> Result<PathBuf> {
+    match env::var_os("CARGO_HOME") {
+        Some(home) => Ok(home.into()),
+        None => Ok(env::home_dir().context("no home folder, and no CARGO_HOME")?.join(".cargo")),
+    }
+}
+
+fn flags(flag: &str, prefixes: &[(&Path, &str)], separator: &str) -> OsString {
     let flags = prefixes.iter().map(|(path, to)| format!("{flag}{}={to}", path.display()));
     flags.collect::<Vec<_>>().join(separator).into()
 }
 
 fn git(root: &Path, arguments: &[&str]) -> Result<String> {
     command::output(Command::new("git").current_dir(root).args(arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_finds_every_checkout_at_the_same_paths() {
+        let mut namespace = Command::new("unshare");
+        if let Err(error) = command::run(namespace.args(["--mount", "--map-root-user", "true"])) {
+            return eprintln!("SKIPPED: this machine allows no mount namespace: {error:#}");
+        }
+        let seen_in = |name: &str| {
+            let folder = tempfile::Builder::new().prefix(name).tempdir().unwrap();
+            let (root, home) = (folder.path().join("a checkout"), folder.path().join("a home"));
+            for path in [&root, &home] {
+                fs::create_dir(path).unwrap();
+                fs::write(path.join("file"), format!("in {}\n", path.file_name().unwrap().display()))
+                    .unwrap();
+            }
+            let mut command = Command::new("sh");
+            command.args(["-c", "pwd; cat file target/image-build-cargo-home/file; echo $SET"]);
+            command.env("SET", "set");
+            let seen = command::output(&mut mounted(&command, &root, &home).unwrap()).unwrap();
+            assert!(!root.join(MOUNTED_HOME).join("file").exists(), "the mounts end with the command");
+            seen
+        };
+        assert_eq!(seen_in("one"), "/mnt\nin a checkout\nin a home\nset\n");
+        assert_eq!(seen_in("another-name"), seen_in("one"));
+    }
 }

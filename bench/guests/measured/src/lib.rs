@@ -52,8 +52,9 @@ struct Settings {
     fields: Vec<String>,
     stateless: bool,
     work: Work,
-    /// The number of cached reads that `on-synced` measures.
+    /// The number of cached reads that are measured.
     gets: u32,
+    gets_at: GetsAt,
     /// Has no effect: another value is another version of the plugin.
     #[serde(rename = "version")]
     _version: u32,
@@ -77,11 +78,22 @@ enum Work {
     Trap,
 }
 
+/// When the cached reads are measured, and of which Pod.
+#[derive(Clone, Copy, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+enum GetsAt {
+    /// In `on-synced`, of the first Pod.
+    #[default]
+    Synced,
+    /// In `on-update`, of the Pod that has changed.
+    Update,
+}
+
 struct Measured {
     settings: Settings,
     latency: Latency,
     n_updates: u32,
-    /// The Pod that `on-synced` reads.
+    /// The first Pod.
     pod: Option<ObjectKey>,
 }
 
@@ -129,6 +141,9 @@ impl Handler for Measured {
             Work::Write => write(updated)?,
             Work::Trap => assert!(!updated.object.resource_version.ends_with('0'), "as configured"),
         }
+        if self.settings.gets_at == GetsAt::Update {
+            self.measure_gets(&key(&updated.object.namespace, &updated.object.name))?;
+        }
         if let Some(schedule) = &self.settings.schedule {
             let now = clock::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let now_ms = now.as_secs_f64() * 1_000.0;
@@ -139,19 +154,28 @@ impl Handler for Measured {
     }
 
     fn on_synced(&mut self, _: &Synced) -> Result<(), Failure> {
-        if let (Some(pod), 1..) = (&self.pod, self.settings.gets) {
-            let begun = clock::elapsed();
-            for _ in 0..self.settings.gets {
-                PODS.get::<Node>(pod)?;
-            }
-            let us_per_get = (clock::elapsed() - begun).as_secs_f64() * 1e6 / f64::from(self.settings.gets);
-            info!("gets", "us-per-get" = us_per_get);
+        match &self.pod {
+            Some(pod) if self.settings.gets_at == GetsAt::Synced => self.measure_gets(pod),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
 impl Measured {
+    fn measure_gets(&self, pod: &ObjectKey) -> Result<(), Failure> {
+        let n_gets = self.settings.gets;
+        if n_gets == 0 {
+            return Ok(());
+        }
+        let begun = clock::elapsed();
+        for _ in 0..n_gets {
+            PODS.get::<Node>(pod)?;
+        }
+        let us_per_get = (clock::elapsed() - begun).as_secs_f64() * 1e6 / f64::from(n_gets);
+        info!("gets", "us-per-get" = us_per_get);
+        Ok(())
+    }
+
     fn report_latency(&self, buckets: Range<usize>) -> Result<(), Failure> {
         if buckets.is_empty() {
             return Ok(());

@@ -117,23 +117,30 @@ pub(super) fn path(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Measures cached reads of a guest.
+/// Measures cached reads of a guest, of a host that does nothing else meanwhile.
 pub(super) fn reads(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let server = bench.server(PODS, 1)?;
-    let reading =
-        |name: &str| measured(name, json!({"gets": 200_000})).with("limits", json!({"callDeadline": "60s"}));
+    let control = Control::new(server.url())?;
+    // Fewer reads than take the second after which a text is compressed.
+    let reading = |name: &str, at: &str| {
+        let config = json!({"gets": 100_000, "getsAt": at});
+        measured(name, config).with("limits", json!({"callDeadline": "60s"}))
+    };
     for _ in 0..bench.rounds {
-        // The first plugin reads an object that just came, the second one an object that is compressed.
-        let mut host = Host::start(&bench.paths, server.url(), &[reading("plain")], "cache")?;
-        for metric in ["cached_get_field_us", "cached_get_field_us_compressed"] {
+        // The first plugin reads a Pod that has just changed, the second one a Pod that is compressed.
+        control.prepare("pods", "json", Some(1))?;
+        let mut host = bench.start(&server, &[reading("plain", "update")])?;
+        control.post("start")?;
+        let mut note = |host: &mut Host, metric: &str| {
             let line = host.wait_for("the line with the time of a get", |line| line["message"] == "gets")?;
             let us = line["pairs"]["us-per-get"].as_str().and_then(|text| text.parse().ok());
             Bench::note(figures, metric, us.with_context(|| format!("no time of a get in {line}"))?);
-            if metric == "cached_get_field_us" {
-                host.settle()?;
-                host.write(&reading("compressed"))?;
-            }
-        }
+            anyhow::Ok(())
+        };
+        note(&mut host, "cached_get_field_us")?;
+        host.settle()?;
+        host.write(&reading("compressed", "synced"))?;
+        note(&mut host, "cached_get_field_us_compressed")?;
     }
     Ok(())
 }

@@ -36,7 +36,24 @@ pub(crate) fn engine_config(
 }
 
 fn compiler() -> Compiler {
-    Compiler { program: this_program(), arguments: vec!["compile-component".into()], ..Compiler::default() }
+    let total_memory = container_memory(Path::new("/sys/fs/cgroup")).map(share_of_compilers);
+    let arguments = vec!["compile-component".into()];
+    Compiler { program: this_program(), arguments, total_memory, ..Compiler::default() }
+}
+
+/// Returns the memory that compilers may use together in a container with this limit. The caches and the
+/// plugins need the rest.
+fn share_of_compilers(container: u64) -> u64 {
+    container / 8 * 5
+}
+
+/// Returns the limit of the container's memory in bytes, from the folder of the control groups; none if there
+/// is no limit. In a container this folder is that of its own group, with version 1 and 2 alike.
+fn container_memory(cgroup: &Path) -> Option<u64> {
+    let read = |file| std::fs::read_to_string(cgroup.join(file)).ok();
+    let limit = read("memory.max").or_else(|| read("memory/memory.limit_in_bytes"))?;
+    // Version 2 writes `max` for no limit, version 1 a number above all memory.
+    limit.trim().parse().ok()
 }
 
 /// Returns a path of the program that runs, even if another version of it has replaced its file since it
@@ -62,6 +79,20 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn promise_4_compilers_leave_a_part_of_the_containers_memory_to_the_host() {
+        let cgroup = tempfile::tempdir().unwrap();
+        assert_eq!(container_memory(cgroup.path()), None, "not in a container");
+        fs::create_dir(cgroup.path().join("memory")).unwrap();
+        fs::write(cgroup.path().join("memory/memory.limit_in_bytes"), "2147483648\n").unwrap();
+        assert_eq!(container_memory(cgroup.path()), Some(2 << 30));
+        fs::write(cgroup.path().join("memory.max"), "4294967296\n").unwrap();
+        let limit = container_memory(cgroup.path());
+        assert_eq!(limit.map(share_of_compilers), Some(2_560 << 20));
+        fs::write(cgroup.path().join("memory.max"), "max\n").unwrap();
+        assert_eq!(container_memory(cgroup.path()), None);
+    }
 
     #[test]
     fn the_users_cache_folder_is_the_default_and_may_be_unusable() {

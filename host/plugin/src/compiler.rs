@@ -53,6 +53,9 @@ pub struct Compiler {
     pub arguments: Vec<OsString>,
     /// The resources of a compilation.
     pub allowance: Allowance,
+    /// The address space that all compilations at the same time may use together, in bytes. `None` means that
+    /// only the number of compilations bounds it.
+    pub total_memory: Option<u64>,
 }
 
 /// The resources of one compilation: a base for every component, and more for each byte of it.
@@ -81,6 +84,8 @@ pub(crate) struct ProcessLimits {
     pub(crate) cpu_seconds: u64,
     pub(crate) wall: Duration,
     pub(crate) memory: u64,
+    /// The memory is all that compilers may use together, and less than the allowance.
+    pub(crate) is_all_memory: bool,
     pub(crate) code: u64,
 }
 
@@ -95,6 +100,17 @@ struct Sha256Hasher(Sha256);
 // === impl Compiler ===
 
 impl Compiler {
+    /// Returns the limits for a component of this size.
+    pub(crate) fn limits(&self, bytes: usize) -> ProcessLimits {
+        let limits = self.allowance.of(bytes);
+        match self.total_memory {
+            Some(total) if total < limits.memory => {
+                ProcessLimits { memory: total, is_all_memory: true, ..limits }
+            }
+            _ => limits,
+        }
+    }
+
     /// Returns the program to run. It may not exist.
     fn program(&self) -> PathBuf {
         self.program.clone().unwrap_or_else(|| {
@@ -129,7 +145,7 @@ impl Default for Allowance {
 
 impl Allowance {
     /// Returns the limits for a component of this size.
-    pub(crate) fn of(&self, bytes: usize) -> ProcessLimits {
+    fn of(&self, bytes: usize) -> ProcessLimits {
         let Self { cpu, cpu_per_mib, memory, memory_per_byte, code, code_per_byte } = *self;
         let n_bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let mib = u32::try_from(n_bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX) - u32::from(n_bytes < 1 << 20);
@@ -139,6 +155,7 @@ impl Allowance {
             // On a busy machine a process gets only a part of the CPU.
             wall: cpu.saturating_mul(4).saturating_add(Duration::from_secs(60)),
             memory: memory.saturating_add(memory_per_byte.saturating_mul(n_bytes)),
+            is_all_memory: false,
             code: code.saturating_add(code_per_byte.saturating_mul(n_bytes)),
         }
     }

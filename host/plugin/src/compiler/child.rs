@@ -104,7 +104,8 @@ impl Ready {
     fn prepare(engine_tag: String) -> Result<Self, String> {
         let engine = wasmtime::Engine::new(&wasmtime_config()).map_err(|error| format!("{error:#}"))?;
         let usage = Usage::new().map_err(|error| format!("/proc/self/statm cannot be read: {error}"))?;
-        // If memory is short, the kernel should end this process and not the host. Some systems refuse this.
+        // If memory is short, the kernel should end this process and not the host. Some systems refuse this,
+        // and in a Pod the kernel ends all processes of the container.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
         // Other processes have priority.
         let _ = rustix::process::nice(NICE);

@@ -91,7 +91,7 @@ pub(crate) async fn compile<T: Send + 'static>(
     receive: impl FnOnce(u64, &mut dyn Read) -> io::Result<T> + Send + 'static,
     broken: impl FnOnce(io::Error) -> Error,
 ) -> Result<(T, Option<Process>), Error> {
-    let limits = compiler.allowance.of(component.len());
+    let limits = compiler.limits(component.len());
     let is_shared = component.len() <= MAX_SHARED;
     let idle = if is_shared { idle() } else { None };
     // It may have been killed meanwhile.
@@ -265,7 +265,13 @@ fn outcome(status: ExitStatus, output: &str, limits: &ProcessLimits) -> Error {
         (Some(code), _) if code == i32::from(EXIT_MISUSED) => Error::Compiler(output.to_owned()),
         (_, Some(SIGXCPU)) => over("CPU time", format!("{} s", limits.cpu_seconds), output),
         // A program in Rust ends this way after a failed allocation or a stack overflow.
-        (_, Some(SIGABRT | SIGSEGV)) => over("memory", format!("{} MiB", limits.memory >> 20), output),
+        (_, Some(SIGABRT | SIGSEGV)) => {
+            let advice = match limits.is_all_memory {
+                true => "; compilers have no more in this container: raise its limit of memory",
+                false => "",
+            };
+            over("memory", format!("{} MiB", limits.memory >> 20), &format!("{output}{advice}"))
+        }
         (_, Some(SIGKILL)) => Error::CompilerDied {
             status: "killed, probably since memory is short".to_owned(),
             said: output.to_owned(),

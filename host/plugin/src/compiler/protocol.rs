@@ -39,7 +39,7 @@ pub(super) struct Answer {
 
 impl Request {
     pub(super) fn new(limits: &ProcessLimits, component: &[u8]) -> Self {
-        let ProcessLimits { cpu_seconds, memory, wall: _, code: _ } = *limits;
+        let ProcessLimits { cpu_seconds, memory, is_all_memory: _, wall: _, code: _ } = *limits;
         Self { cpu_seconds, memory, length: u64::try_from(component.len()).unwrap_or(u64::MAX) }
     }
 

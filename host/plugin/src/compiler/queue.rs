@@ -6,6 +6,9 @@
 //! plugin is in debt if its compilations failed, or were cancelled since its file changed again. It then
 //! comes after all other plugins. After several such compilations it waits as long as they took before its
 //! next turn.
+//!
+//! A component also waits while the limits of the compilers that run leave no room for its own: in a Pod, all
+//! processes share one limit of memory, and above it Linux kills the host too.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,7 +19,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
-use super::Process;
+use super::{Compiler, Process};
 use crate::component::Digest;
 
 /// The size beyond which a compilation may take long.
@@ -67,6 +70,7 @@ pub enum CompilationState {
 #[derive(Debug)]
 pub(crate) struct Queue {
     slots: usize,
+    compiler: Compiler,
     state: Mutex<QueueState>,
 }
 
@@ -92,6 +96,8 @@ struct QueueState {
 struct Job {
     plugin: Option<Arc<str>>,
     bytes: usize,
+    /// The limit of its compiler's address space.
+    memory: u64,
     digest: Digest,
     in_debt: bool,
     since: Instant,
@@ -109,8 +115,8 @@ struct Debt {
 // === impl Queue ===
 
 impl Queue {
-    pub(crate) fn new(slots: usize) -> Arc<Self> {
-        Arc::new(Self { slots: slots.max(1), state: Mutex::default() })
+    pub(crate) fn new(slots: usize, compiler: Compiler) -> Arc<Self> {
+        Arc::new(Self { slots: slots.max(1), compiler, state: Mutex::default() })
     }
 
     /// Waits for a turn. Dropping the future removes it from the queue.
@@ -128,7 +134,9 @@ impl Queue {
             state.next += 1;
             let id = state.next;
             let in_debt = debt.is_some();
-            let job = Job { plugin, bytes, digest, in_debt, since: not_before.unwrap_or_else(Instant::now) };
+            let since = not_before.unwrap_or_else(Instant::now);
+            let memory = self.compiler.limits(bytes).memory;
+            let job = Job { plugin, bytes, memory, digest, in_debt, since };
             state.waiting.insert(id, (job, granted));
             // From here on, dropping the future removes the job from the queue.
             Turn { queue: Arc::clone(self), id }
@@ -164,7 +172,7 @@ impl Queue {
     /// Starts the next compilations in free slots.
     fn start(&self) {
         let mut state = self.state.lock();
-        while let Some(id) = state.next_one(self.slots) {
+        while let Some(id) = state.next_one(self.slots, self.compiler.total_memory) {
             let Some((job, granted)) = state.waiting.remove(&id) else { return };
             state.running.insert(id, Job { since: Instant::now(), ..job });
             // The receiver may have been dropped; then its turn is dropped too.
@@ -176,15 +184,18 @@ impl Queue {
 // === impl QueueState ===
 
 impl QueueState {
-    fn next_one(&self, slots: usize) -> Option<u64> {
+    fn next_one(&self, slots: usize, total_memory: Option<u64>) -> Option<u64> {
         if self.running.len() >= slots {
             return None;
         }
         let now = Instant::now();
         let n_long = self.running.values().filter(|job| job.takes_long()).count();
         let may_be_long = n_long < slots.saturating_sub(1).max(1);
+        let used: u64 = self.running.values().map(|job| job.memory).fold(0, u64::saturating_add);
+        let left = total_memory.unwrap_or(u64::MAX).saturating_sub(used);
         let may_run = |job: &Job| {
             job.since <= now
+                && job.memory <= left
                 && (may_be_long || !job.takes_long())
                 && !self.running.values().any(|other| {
                     // The same component is compiled once, for all plugins that have it.

@@ -21,7 +21,7 @@ async fn poll(waiting: &mut Waiting) -> Option<Turn> {
 
 #[tokio::test(start_paused = true)]
 async fn small_components_are_compiled_first() {
-    let queue = Queue::new(1);
+    let queue = Queue::new(1, Compiler::default());
     let first = poll(&mut wait(&queue, "first", 500)).await.unwrap();
     let mut large = wait(&queue, "large", 1_000);
     let mut small = wait(&queue, "small", 10);
@@ -45,7 +45,7 @@ async fn small_components_are_compiled_first() {
 
 #[tokio::test(start_paused = true)]
 async fn two_large_components_leave_a_slot_for_a_small_one() {
-    let queue = Queue::new(2);
+    let queue = Queue::new(2, Compiler::default());
     let _python = poll(&mut wait(&queue, "python", 40 << 20)).await.unwrap();
     let mut script = wait(&queue, "script", 12 << 20);
     assert!(poll(&mut script).await.is_none());
@@ -53,8 +53,28 @@ async fn two_large_components_leave_a_slot_for_a_small_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_4_compilers_together_have_no_more_memory_than_their_total() {
+    let total = (5 << 30) / 2;
+    let queue = Queue::new(3, Compiler { total_memory: Some(total), ..Compiler::default() });
+    let first = poll(&mut wait(&queue, "first", 1 << 20)).await.unwrap();
+    let second = poll(&mut wait(&queue, "second", 1 << 20)).await.unwrap();
+    let mut third = wait(&queue, "third", 1);
+    assert!(poll(&mut third).await.is_none(), "a slot is free, but no memory");
+    first.succeeded(None);
+    let third = poll(&mut third).await.unwrap();
+    // It may use 4 GiB otherwise. It runs alone, with all that there is.
+    let mut huge = wait(&queue, "huge", 64 << 20);
+    assert_eq!(queue.compiler.limits(64 << 20).memory, total);
+    second.succeeded(None);
+    assert!(poll(&mut huge).await.is_none());
+    third.succeeded(None);
+    let _huge = poll(&mut huge).await.unwrap();
+    assert!(poll(&mut wait(&queue, "fourth", 1)).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_4_a_plugin_uses_one_slot_at_a_time() {
-    let queue = Queue::new(3);
+    let queue = Queue::new(3, Compiler::default());
     let _first = poll(&mut wait(&queue, "hostile", 1)).await.unwrap();
     let mut second = wait(&queue, "hostile", 2);
     assert!(poll(&mut second).await.is_none());
@@ -63,7 +83,7 @@ async fn promise_4_a_plugin_uses_one_slot_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn promise_4_a_plugin_in_debt_waits_and_comes_after_all_others() {
-    let queue = Queue::new(2);
+    let queue = Queue::new(2, Compiler::default());
     for _ in 0..FAILURES_BEFORE_WAIT {
         for plugin in ["hostile-1", "hostile-2"] {
             let mut waiting = wait(&queue, plugin, 1);
@@ -86,7 +106,7 @@ async fn promise_4_a_plugin_in_debt_waits_and_comes_after_all_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_future_leaves_the_queue() {
-    let queue = Queue::new(1);
+    let queue = Queue::new(1, Compiler::default());
     let running = poll(&mut wait(&queue, "a", 1)).await.unwrap();
     let mut cancelled = wait(&queue, "b", 1);
     assert!(poll(&mut cancelled).await.is_none());
@@ -98,7 +118,7 @@ async fn a_dropped_future_leaves_the_queue() {
 
 #[tokio::test(start_paused = true)]
 async fn one_component_is_compiled_for_one_plugin_at_a_time() {
-    let queue = Queue::new(3);
+    let queue = Queue::new(3, Compiler::default());
     let digest = Digest::of(b"the same");
     let turn = |plugin: &str| {
         let (queue, plugin) = (Arc::clone(&queue), Some(plugin.into()));

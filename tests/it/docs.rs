@@ -3,6 +3,7 @@
 mod errors;
 mod hints;
 mod page;
+mod reasons;
 mod session;
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! deploy/monitoring: the queries of the alert rules and of the dashboard name metrics, labels and values
 //! that a running host has; each alert has a runbook; and the page passes `promtool check metrics`.
 
+mod evaluated;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,7 @@ use tokio::net::TcpStream;
 const RULES: &str = "deploy/monitoring/alerts.yaml";
 const DASHBOARD: &str = "deploy/monitoring/dashboard.json";
 
-/// The program of tests/monitoring, with which the queries are parsed. Skips the test without Go.
+/// The program of tests/monitoring, which parses and evaluates the queries. Skips the test without Go.
 fn program() -> anyhow::Result<PathBuf> {
     oarlock_built_guests::needs("go");
     let output = Command::new(env!("CARGO"))
@@ -36,7 +38,8 @@ fn program() -> anyhow::Result<PathBuf> {
 
 /// Checks a page, rules and a dashboard. Returns the faults.
 fn faults(program: &Path, page: &Path, rules: &Path, dashboard: &Path) -> anyhow::Result<String> {
-    let output = Command::new(program).args([page, rules, dashboard]).current_dir(checkout()).output()?;
+    let output =
+        Command::new(program).arg("check").args([page, rules, dashboard]).current_dir(checkout()).output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(matches!(output.status.code(), Some(0 | 1)), "{}: {stderr}", output.status);
     Ok(String::from_utf8(output.stdout)?)
@@ -67,9 +70,26 @@ async fn each_query_of_the_alerts_and_the_dashboard_names_what_a_running_host_se
     let source = json!({"metadata": {"name": "settings", "annotations": annotations}, "data": {"n": "1"}});
     cluster.request("POST", "/api/v1/namespaces/default/configmaps", Some(&source)).await?;
 
+    for kind in ["plugins", "clusterplugins"] {
+        let definition = checkout().join(format!("deploy/crds/{kind}.oarlock.dev.yaml"));
+        cluster.apply(&fs::read_to_string(definition)?).await?;
+    }
+    let plugin = json!({
+        "apiVersion": "oarlock.dev/v1alpha1",
+        "kind": "Plugin",
+        "metadata": {"name": "hello", "namespace": "team-a"},
+        "spec": {"source": {"file": {"path": "none.wasm"}}, "serviceAccountName": "none"},
+    });
+    wait_until("a Plugin without an account", async || cluster.apply(&plugin.to_string()).await).await?;
+
     let kubeconfig = cluster.path("administrator.kubeconfig");
     fs::write(&kubeconfig, server.kubeconfig())?;
     let mut arguments = vec!["run".into(), "--kubeconfig".into(), kubeconfig.into_os_string()];
+    arguments.extend([
+        "--watch-plugins".into(),
+        "--cache-dir".into(),
+        cluster.path("cache").into_os_string(),
+    ]);
     arguments.extend(["--admin-addr", "127.0.0.1:0", "--leader-elect"].map(Into::into));
     arguments.extend(["--leader-elect-resource-namespace", "oarlock-system"].map(Into::into));
     for plugin in plugins {
@@ -129,13 +149,17 @@ struct Rule {
     annotations: std::collections::BTreeMap<String, String>,
 }
 
+/// Returns the alert rules.
+fn rules() -> anyhow::Result<Vec<Rule>> {
+    let rules: Rules = serde_norway::from_str(&fs::read_to_string(checkout().join(RULES))?)?;
+    Ok(rules.groups.into_iter().flat_map(|group| group.rules).collect())
+}
+
 #[test]
 fn each_alert_has_a_runbook_and_each_runbook_an_alert() -> anyhow::Result<()> {
-    let read = |path: &str| fs::read_to_string(checkout().join(path)).context(path.to_owned());
-    let rules: Rules = serde_norway::from_str(&read(RULES)?)?;
-    let runbooks = read("docs/runbooks.md")?;
+    let rules = rules()?;
+    let runbooks = fs::read_to_string(checkout().join("docs/runbooks.md"))?;
     let sections: BTreeSet<_> = runbooks.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-    let rules: Vec<_> = rules.groups.iter().flat_map(|group| &group.rules).collect();
     let alerts: BTreeSet<_> = rules.iter().map(|rule| &*rule.alert).collect();
     assert_eq!(sections, alerts);
     for Rule { alert, labels, annotations } in rules {

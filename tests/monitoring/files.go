@@ -92,7 +92,7 @@ func dashboardQueries(path string) ([]query, error) {
 
 // withoutVariables replaces what Grafana replaces before it sends a query.
 func withoutVariables(text string) string {
-	return strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h").Replace(text)
+	return strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$plugin", ".*").Replace(text)
 }
 
 func matches(expression *regexp.Regexp, text string) []string {

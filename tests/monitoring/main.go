@@ -1,10 +1,14 @@
-// Program monitoring checks a page of metrics, alert rules and dashboards with the parsers of Prometheus.
+// Program monitoring checks a page of metrics, alert rules and dashboards with the parsers of Prometheus, and
+// evaluates their queries.
 //
-//	monitoring PAGE RULES DASHBOARD...
+//	monitoring check PAGE RULES DASHBOARD...
+//	monitoring evaluate RULES DASHBOARD PAGE...
 //
-// The page is the text of /metrics. promlint, which `promtool check metrics` runs, checks it. Each query of
-// the rules and dashboards must parse, and must name metrics, labels and label values that the page has. The
-// program prints each fault in a line, and ends with exit code 1 if there are any.
+// check: the page is the text of /metrics. promlint, which `promtool check metrics` runs, checks it. Each
+// query of the rules and dashboards must parse, and must name metrics, labels and label values that the page
+// has. The program prints each fault in a line, and ends with exit code 1 if there are any.
+//
+// evaluate: each page is that of one target. The program prints each result of each query in a line.
 package main
 
 import (
@@ -16,21 +20,35 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: monitoring PAGE RULES DASHBOARD...")
-		os.Exit(2)
+	if len(os.Args) < 4 {
+		usage()
 	}
-	faults, err := check(os.Args[1], os.Args[2], os.Args[3:])
+	var lines []string
+	var err error
+	switch os.Args[1] {
+	case "check":
+		lines, err = check(os.Args[2], os.Args[3], os.Args[4:])
+	case "evaluate":
+		lines, err = evaluate(os.Args[2], os.Args[3], os.Args[4:])
+	default:
+		usage()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	for _, fault := range faults {
-		fmt.Println(fault)
+	for _, line := range lines {
+		fmt.Println(line)
 	}
-	if len(faults) > 0 {
+	if os.Args[1] == "check" && len(lines) > 0 {
 		os.Exit(1)
 	}
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: monitoring check PAGE RULES DASHBOARD...")
+	fmt.Fprintln(os.Stderr, "       monitoring evaluate RULES DASHBOARD PAGE...")
+	os.Exit(2)
 }
 
 func check(page, rules string, dashboards []string) ([]string, error) {

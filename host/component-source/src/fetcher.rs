@@ -65,7 +65,7 @@ pub struct Fetched {
     pub resolved: Option<Digest>,
     /// What the policy required.
     pub verified: Verified,
-    /// Why the registry or server was of no use, if it was not: this is what it said last.
+    /// Why the answer of the registry or server cannot be used, if it cannot: this is what it said last.
     pub stale: Option<Error>,
 }
 
@@ -102,21 +102,21 @@ impl Fetcher {
     /// Returns the component that a source refers to, from the cache if it is still the right one.
     ///
     /// Each call asks the registry or the API server again, unless the source names a digest that is in the
-    /// cache. If a registry or server is of no use, what it said last is returned, with `stale`. The call
-    /// takes five minutes at most. Dropping the future is safe at any time.
+    /// cache. If the answer of a registry or server cannot be used, what it said last is returned, with
+    /// `stale`. The call takes five minutes at most. Dropping the future is safe at any time.
     pub async fn fetch(&self, source: &Source, referenced: &dyn ReadReferenced) -> Result<Fetched, Error> {
         let member = source.member()?;
         self.shared.policy.check_kind(member)?;
         let (what, bytes) = match member {
             Member::ConfigMap(KeySource { name, key }) => {
-                let (what, read) =
-                    (format!("ConfigMap {name}, key {key}"), referenced.config_map_key(name, key).await);
-                (what.clone(), read.map_err(|error| error.of(&what))?)
+                let read = referenced.config_map_key(name, key).await;
+                let bytes = read.map_err(|error| error.of(&format!("ConfigMap {name}")))?;
+                (format!("ConfigMap {name}, key {key}"), bytes)
             }
             Member::Secret(KeySource { name, key }) => {
-                let (what, read) =
-                    (format!("Secret {name}, key {key}"), referenced.secret_key(name, key).await);
-                (what.clone(), read.map_err(|error| error.of(&what))?)
+                let read = referenced.secret_key(name, key).await;
+                let bytes = read.map_err(|error| error.of(&format!("Secret {name}")))?;
+                (format!("Secret {name}, key {key}"), bytes)
             }
             Member::File(source) => {
                 let path = source.path.clone();

@@ -29,9 +29,9 @@ pub enum ReadError {
     /// The object does not exist.
     #[error("does not exist")]
     NotFound,
-    /// The object does not have the key.
-    #[error("does not have the key")]
-    KeyNotFound,
+    /// The object does not have this key.
+    #[error("has no key {0}")]
+    KeyNotFound(String),
     /// The plugin's account may not read the object; the text is that of the API server.
     #[error("may not be read: {0}")]
     Forbidden(String),
@@ -46,7 +46,7 @@ impl ReadError {
     /// Returns the error for an object such as `ConfigMap mirror`.
     pub(crate) fn of(self, object: &str) -> Error {
         let reason = match &self {
-            Self::NotFound | Self::KeyNotFound => Reason::NotFound,
+            Self::NotFound | Self::KeyNotFound(_) => Reason::NotFound,
             Self::Forbidden(_) => Reason::Forbidden,
             Self::Unavailable(_) => Reason::Unavailable,
         };

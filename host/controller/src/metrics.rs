@@ -57,6 +57,7 @@ struct MetricsShared {
     plugins: Plugins,
     calls: Calls,
     guests: Guests,
+    objects: Objects,
     leads: Family<LeaseLabels, Gauge>,
     slow_paths: Family<LeaseLabels, Counter>,
 }
@@ -73,6 +74,10 @@ type Calls = Arc<Mutex<BTreeMap<Arc<str>, Arc<PluginMetrics>>>>;
 
 /// The series that guests define themselves, by plugin. They outlive a generation.
 type Guests = Arc<Mutex<BTreeMap<Arc<str>, Arc<GuestMetrics>>>>;
+
+/// The Plugin and ClusterPlugin objects, by the names of their plugins: the reason for which the newest spec
+/// is not used, if it is not.
+type Objects = Arc<Mutex<BTreeMap<Arc<str>, Option<&'static str>>>>;
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct PluginLabels {
@@ -102,7 +107,7 @@ impl Metrics {
         let (leads, slow_paths) = (Family::default(), Family::default());
         catalog::LEADER.register(&mut registry, Family::clone(&leads));
         catalog::SLOW_PATH.register(&mut registry, Family::clone(&slow_paths));
-        let (calls, guests) = (Calls::default(), Guests::default());
+        let (calls, guests, objects) = (Calls::default(), Guests::default(), Objects::default());
         registry.register_collector(Box::new(scrape::Scrape {
             statuses,
             informers,
@@ -111,8 +116,10 @@ impl Metrics {
             traces,
             calls: calls.clone(),
             guests: guests.clone(),
+            objects: objects.clone(),
         }));
-        Self { shared: Arc::new(MetricsShared { registry, plugins, calls, guests, leads, slow_paths }) }
+        let shared = MetricsShared { registry, plugins, calls, guests, objects, leads, slow_paths };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Returns the counters of a plugin's calls.
@@ -154,6 +161,16 @@ impl Metrics {
     /// Counts one renewal of the Lease of this name that had to read it first.
     pub(crate) fn slow_path(&self, lease: &str) {
         self.shared.slow_paths.get_or_create(&LeaseLabels { name: lease.to_owned() }).inc();
+    }
+
+    /// Sets the reason for which the newest spec of an object is not used; none if it is used.
+    pub(crate) fn object(&self, plugin: &str, why_unresolved: Option<&'static str>) {
+        self.shared.objects.lock().insert(plugin.into(), why_unresolved);
+    }
+
+    /// Removes the series of an object.
+    pub(crate) fn forget_object(&self, plugin: &str) {
+        self.shared.objects.lock().remove(plugin);
     }
 
     /// Returns the series that the guests of a plugin define.

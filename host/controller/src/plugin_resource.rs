@@ -22,6 +22,7 @@ mod status_writer;
 mod statuses;
 mod transitions;
 mod types;
+mod unresolved;
 
 pub(crate) use self::controller::PluginResources;
 pub use self::controller::{Config, Maxima};

@@ -27,7 +27,7 @@ extraArgs: [--plugins=/plugins, --max-cache-bytes=512Mi]
 extraEnv: [{name: OARLOCK_LOG, value: info}]
 extraVolumes: [{name: plugins, configMap: {name: plugins}}]
 extraVolumeMounts: [{name: plugins, mountPath: /plugins, readOnly: true}]
-resources: {requests: {cpu: "1"}, limits: {memory: 4Gi}}
+resources: {requests: {cpu: "1"}, limits: {memory: 8Gi}}
 volumes: {cache: 1Gi, state: 1.5Gi, tmp: 100M}
 terminationGracePeriodSeconds: 90
 priorityClassName: system-cluster-critical

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 use kube::config::Kubeconfig;
+use oarlock_built_guests::component;
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::control_plane;
 use oarlock_tests::host_process::{binary, checkout};
@@ -16,6 +17,13 @@ use serde_json::{Value, json};
 
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/oarlock-system/deployments/oarlock";
 const BUDGET: &str = "/apis/policy/v1/namespaces/oarlock-system/poddisruptionbudgets/oarlock";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/oarlock-system/leases";
+/// What `helm uninstall` leaves beside the namespace.
+const LEFT_BY_HELM: [&str; 3] = [
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/plugins.oarlock.dev",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterplugins.oarlock.dev",
+    "/apis/coordination.k8s.io/v1/namespaces/oarlock-system/leases/oarlock",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn helm_installs_upgrades_and_uninstalls_the_chart() -> anyhow::Result<()> {
@@ -42,19 +50,33 @@ async fn helm_installs_upgrades_and_uninstalls_the_chart() -> anyhow::Result<()>
     let budget = cluster.request("GET", BUDGET, None).await;
     assert!(budget.is_err(), "{budget:?}");
 
+    // As the host that leads does.
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "oarlock"},
+        "spec": {"holderIdentity": "oarlock-0", "leaseDurationSeconds": 15},
+    });
+    cluster.request("POST", LEASES, Some(&lease)).await?;
+
+    // The commands for the chart in docs/installing.md.
     helm(folder.path(), &["uninstall", "oarlock"])?;
-    wait_until("only the definitions and the namespace", async || {
+    wait_until("only the definitions, the Lease and the namespace", async || {
         let left = objects_of_oarlock(&cluster).await?;
         let expected = [
             "CustomResourceDefinition /clusterplugins.oarlock.dev",
             "CustomResourceDefinition /plugins.oarlock.dev",
+            "Lease oarlock-system/oarlock",
             "Namespace /oarlock-system",
         ];
         ensure!(left == expected, "{left:?}");
         Ok(())
     })
     .await?;
-    Ok(())
+    for path in LEFT_BY_HELM {
+        cluster.request("DELETE", path, None).await?;
+    }
+    wait_for_the_namespace_alone(&cluster).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,31 +92,63 @@ async fn the_printed_manifests_and_the_opt_ins_of_namespaces_leave_nothing() -> 
     let team = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}});
     cluster.apply(&team.to_string()).await?;
     cluster.apply(&output(Command::new(binary("oarlock")?).args(["rbac", "--namespace", "team-a"]))?).await?;
+    cluster.apply(&rights_of_a_plugin(&cluster)?).await?;
     let installed = wait_for_the_installation(&cluster).await?;
-    let opt_in = "RoleBinding team-a/oarlock-impersonator".to_owned();
-    assert!(installed.contains(&opt_in), "{installed:?}");
+    for expected in [
+        "ClusterRole /oarlock-plugin-hello",
+        "ClusterRoleBinding /oarlock-plugin-hello",
+        "RoleBinding team-a/oarlock-impersonator",
+        "ServiceAccount team-a/hello",
+    ] {
+        assert!(installed.iter().any(|it| it == expected), "{expected}: {installed:?}");
+    }
 
     uninstall(&cluster).await
 }
 
-/// Uninstalls the printed manifests, and the opt-ins of all namespaces, as docs/installing.md says. Nothing
-/// is left.
+/// Returns what `oarlock rbac` prints for a plugin with an account in the namespace team-a.
+fn rights_of_a_plugin(cluster: &Cluster) -> anyhow::Result<String> {
+    let folder = cluster.path("hello");
+    fs::create_dir(&folder)?;
+    let file = json!({
+        "name": "hello",
+        "component": component("hello-rust"),
+        "serviceAccount": {"namespace": "team-a", "name": "hello"},
+    });
+    fs::write(folder.join("plugin.yaml"), file.to_string())?;
+    output(Command::new(binary("oarlock")?).arg("rbac").arg(folder))
+}
+
+/// Uninstalls the printed manifests, and what `oarlock rbac` printed, as docs/installing.md says. Nothing is
+/// left.
 pub(super) async fn uninstall(cluster: &Cluster) -> anyhow::Result<()> {
     for object in printed("oarlock-system")? {
         cluster.delete(&object).await?;
     }
-    // kubectl delete rolebindings,roles --all-namespaces --selector …
-    for resource in ["rolebindings", "roles"] {
-        let group = "/apis/rbac.authorization.k8s.io/v1";
+    // kubectl delete rolebindings,roles,… --all-namespaces --selector …
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    for (group, resource) in [
+        (rbac, "rolebindings"),
+        (rbac, "roles"),
+        (rbac, "clusterrolebindings"),
+        (rbac, "clusterroles"),
+        ("/api/v1", "serviceaccounts"),
+    ] {
         let selected = format!("{group}/{resource}?labelSelector=app.kubernetes.io%2Fmanaged-by%3Doarlock");
         let list = cluster.request("GET", &selected, None).await?;
         for object in list["items"].as_array().context("a list has items")? {
-            let (namespace, name) =
-                (text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]));
-            let path = format!("{group}/namespaces/{namespace}/{resource}/{name}");
+            let name = text(&object["metadata"]["name"]);
+            let path = match object["metadata"]["namespace"].as_str() {
+                Some(namespace) => format!("{group}/namespaces/{namespace}/{resource}/{name}"),
+                None => format!("{group}/{resource}/{name}"),
+            };
             cluster.request("DELETE", &path, None).await?;
         }
     }
+    wait_for_the_namespace_alone(cluster).await
+}
+
+async fn wait_for_the_namespace_alone(cluster: &Cluster) -> anyhow::Result<()> {
     wait_until("only the namespace", async || {
         let left = objects_of_oarlock(cluster).await?;
         // The controller that finishes the deletion of a namespace is not part of the API server.
@@ -151,6 +205,7 @@ async fn objects_of_oarlock(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
                 let is_automatic = !labels["kube-aggregator.kubernetes.io/automanaged"].is_null();
                 let is_ours = id.contains("oarlock")
                     || labels["app.kubernetes.io/name"] == "oarlock"
+                    || labels["app.kubernetes.io/managed-by"] == "oarlock"
                     || metadata["annotations"]["meta.helm.sh/release-name"] == "oarlock"
                     || group_version.starts_with("/apis/oarlock.dev/");
                 if is_ours && !is_automatic {

@@ -25,8 +25,9 @@ pub(crate) async fn uninstall(cluster: &mut Cluster) -> Result<()> {
     let file = tempfile::NamedTempFile::new()?;
     fs::write(&file, printed)?;
     node.kubectl(["delete".as_ref(), "-f".as_ref(), file.path().as_os_str()])?;
-    let opt_ins = ["--all-namespaces", "--selector", "app.kubernetes.io/managed-by=oarlock"];
-    node.kubectl(["delete", "rolebindings,roles"].into_iter().chain(opt_ins))?;
+    let printed_by_rbac = "rolebindings,roles,clusterrolebindings,clusterroles,serviceaccounts";
+    let labelled = ["--all-namespaces", "--selector", "app.kubernetes.io/managed-by=oarlock"];
+    node.kubectl(["delete", printed_by_rbac].into_iter().chain(labelled))?;
     node.wait("an end of all that was installed", |node| {
         let left = leftovers(node)?;
         ensure!(left.is_empty(), "{left:?}");

@@ -22,7 +22,7 @@ async fn a_key_of_an_object_is_a_component() {
     // The component is in the cache, and the account decides nevertheless.
     let forbidden = fetcher.fetch(&sources[0], &Nothing).await.unwrap_err();
     assert_eq!(forbidden.reason(), Reason::Forbidden);
-    assert_eq!(forbidden.to_string(), "ConfigMap mirror, key mirror.wasm may not be read: no right");
+    assert_eq!(forbidden.to_string(), "ConfigMap mirror may not be read: no right");
     let absent = fetcher.fetch(&sources[1], &Nothing).await.unwrap_err();
     assert_eq!(absent.reason(), Reason::NotFound);
 }

@@ -77,6 +77,8 @@ catalog! {
     PLUGIN_UP: Gauge "oarlock_plugin_up" ["plugin"] "1 while the plugin serves, otherwise 0.";
     PLUGIN_REFUSED: Gauge "oarlock_plugin_refused" ["plugin"]
         "1 while the host refuses the newest version of the plugin, otherwise 0.";
+    OBJECT_UNRESOLVED: Gauge "oarlock_plugin_object_unresolved" ["plugin", "reason"]
+        "1 while the newest spec of the Plugin or ClusterPlugin, or what its tag names now, is not used, for the reason that its conditions have; otherwise 0.";
     PLUGIN_GENERATION: Gauge "oarlock_plugin_generation" ["plugin"]
         "Number of the plugin's generation that serves, 0 while none does.";
     PLUGIN_STATE: Gauge "oarlock_plugin_generation_state" ["plugin", "state"]

@@ -10,7 +10,7 @@ use std::fmt;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
-use super::{Calls, Guests, catalog, guests, process};
+use super::{Calls, Guests, Objects, catalog, guests, process};
 use crate::informers::Informers;
 use crate::report::Reporter;
 use crate::runtime::ClientMetrics;
@@ -29,6 +29,7 @@ pub(super) struct Scrape {
     pub(super) traces: Traces,
     pub(super) calls: Calls,
     pub(super) guests: Guests,
+    pub(super) objects: Objects,
 }
 
 // === impl Scrape ===
@@ -42,6 +43,7 @@ impl Collector for Scrape {
         informers::budget(encoder, &self.informers.budget())?;
         let statuses = self.statuses.snapshot();
         statuses::plugins(encoder, &statuses)?;
+        statuses::objects(encoder, &self.objects.lock())?;
         let of_plugins: Vec<_> =
             self.calls.lock().iter().map(|(name, it)| (name.clone(), it.clone())).collect();
         reconcilers::queues(encoder, &statuses, &of_plugins)?;

@@ -72,6 +72,7 @@ fn busy() -> Metrics {
     metrics.compiled(&plugin, Duration::from_secs(137));
     metrics.leads("lease", true);
     metrics.slow_path("lease");
+    metrics.object("p", None);
     let writes = metrics.writes(&plugin);
     writes.count(&Method::PATCH, "application/apply-patch+yaml", Some(StatusCode::CONFLICT));
     writes.count(&Method::PATCH, "application/merge-patch+json", Some(StatusCode::OK));
@@ -199,6 +200,27 @@ async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
     ] {
         assert!(!page.contains(gone), "{gone} is still in\n{page}");
     }
+}
+
+#[tokio::test]
+async fn an_object_has_one_series_until_it_is_deleted() {
+    let (metrics, _) = metrics();
+    let series = || {
+        let page = metrics.page(Exposition::Text).unwrap();
+        let lines = page.lines().filter(|line| line.starts_with("oarlock_plugin_object_unresolved{"));
+        lines.map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    metrics.object("team-a.hello", Some("NamespaceNotOptedIn"));
+    metrics.object("mirror", None);
+    insta::assert_snapshot!(series(), @r#"
+    oarlock_plugin_object_unresolved{plugin="mirror",reason="AsExpected"} 0.0
+    oarlock_plugin_object_unresolved{plugin="team-a.hello",reason="NamespaceNotOptedIn"} 1.0
+    "#);
+    metrics.object("team-a.hello", None);
+    metrics.forget_object("mirror");
+    // A plugin that is unloaded still has its object.
+    metrics.forget(&"team-a.hello".into());
+    insta::assert_snapshot!(series(), @r#"oarlock_plugin_object_unresolved{plugin="team-a.hello",reason="AsExpected"} 0.0"#);
 }
 
 /// Names that conflict in one format or the other.

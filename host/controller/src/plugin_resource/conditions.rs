@@ -7,7 +7,7 @@
 //! | `Verified` | digest and signature are as required | they are not | not fetched yet |
 //! | `Compiled` | its code is loaded | it cannot be compiled | it is being compiled |
 //! | `Ready` | a version serves | no version serves | – |
-//! | `Degraded` | the newest version is not the one that serves, or it crashes, or work is parked | none of this | – |
+//! | `Degraded` | the newest version is not the one that serves, or it crashes, or work is parked | none of this | the spec cannot be resolved, since the source or the API server cannot be asked |
 //!
 //! While a new version is prepared, `Compiled`, `Ready` and `Degraded` are about the version before, as their
 //! `observedGeneration` says.
@@ -22,9 +22,11 @@ use crate::status::{Phase, PluginStatus};
 /// The longest message of a condition. The API allows 32,768 bytes.
 pub(super) const LONGEST_MESSAGE: usize = 1024;
 
-/// What may fail before the host can load a version.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// What may fail before the host can load a version, in this order.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Stage {
+    /// The spec can be read.
+    Read,
     /// The host may act as the account.
     Authorized,
     /// The component is fetched.
@@ -110,11 +112,32 @@ fn problem(kind: &'static str, problem: &Problem) -> Finding {
     finding(kind, status, problem.reason, &problem.message)
 }
 
+/// Returns the finding about one stage of a spec that cannot be resolved; none if the stage succeeded.
+fn unresolved(kind: &'static str, stage: Stage, found: &Problem) -> Option<Finding> {
+    if found.stage > stage {
+        return None;
+    }
+    Some(if found.stage == stage { problem(kind, found) } else { not_reached(kind, found) })
+}
+
+/// Returns the finding about a stage after the one that failed.
+fn not_reached(kind: &'static str, found: &Problem) -> Finding {
+    let (reason, message) = match found.stage {
+        Stage::Read => (found.reason, "not tried before the spec can be read"),
+        Stage::Authorized => ("NotAuthorized", "not tried before the host may act as the account"),
+        Stage::Fetched => ("NotFetched", "not tried before the component is fetched"),
+        Stage::Verified => ("NotVerified", "not tried before the component is verified"),
+        Stage::Ready => (found.reason, "not tried before the rest of the spec can be used"),
+    };
+    finding(kind, UNKNOWN, reason, message)
+}
+
 fn authorized(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
     const KIND: &str = "Authorized";
-    match resolution {
-        Err(found) if found.stage == Stage::Authorized => return problem(KIND, found),
-        _ => {}
+    if let Err(found) = resolution
+        && let Some(unresolved) = unresolved(KIND, Stage::Authorized, found)
+    {
+        return unresolved;
     }
     let forbidden = status.and_then(newest).filter(|it| it.state == GenerationState::Forbidden);
     if let (Some(forbidden), Some(status)) = (forbidden, status) {
@@ -133,17 +156,14 @@ fn fetched(resolution: &Result<Resolved, Problem>) -> Finding {
     const KIND: &str = "Fetched";
     match resolution {
         Ok(Resolved { stale: Some(why), component, .. }) => {
+            // A source that answers with what cannot be used is available.
+            let reason = if why.is_unknown { "SourceUnavailable" } else { "FetchedBefore" };
             let message = format!("{}, fetched before: {}", component.digest(), why.message);
-            finding(KIND, TRUE, "SourceUnavailable", message)
+            finding(KIND, TRUE, reason, message)
         }
         Ok(Resolved { component, .. }) => finding(KIND, TRUE, "Fetched", component.digest().to_string()),
-        Err(found) => match found.stage {
-            Stage::Authorized => {
-                finding(KIND, UNKNOWN, "NotAuthorized", "the host may not act as the account")
-            }
-            Stage::Fetched => problem(KIND, found),
-            Stage::Verified | Stage::Ready => finding(KIND, TRUE, "Fetched", "the component was fetched"),
-        },
+        Err(found) => unresolved(KIND, Stage::Fetched, found)
+            .unwrap_or_else(|| finding(KIND, TRUE, "Fetched", "the component was fetched")),
     }
 }
 
@@ -151,20 +171,16 @@ fn verified(resolution: &Result<Resolved, Problem>) -> Finding {
     const KIND: &str = "Verified";
     match resolution {
         Ok(Resolved { verified, .. }) => finding(KIND, TRUE, "Verified", verified),
-        Err(found) => match found.stage {
-            Stage::Authorized | Stage::Fetched => {
-                finding(KIND, UNKNOWN, "NotFetched", "the component was not fetched")
-            }
-            Stage::Verified => problem(KIND, found),
-            Stage::Ready => finding(KIND, TRUE, "Verified", "the component was verified"),
-        },
+        Err(found) => unresolved(KIND, Stage::Verified, found)
+            .unwrap_or_else(|| finding(KIND, TRUE, "Verified", "the component was verified")),
     }
 }
 
 fn compiled(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
     const KIND: &str = "Compiled";
-    let Ok(Resolved { component, .. }) = resolution else {
-        return finding(KIND, UNKNOWN, "NotFetched", "no component is there to compile");
+    let component = match resolution {
+        Ok(Resolved { component, .. }) => component,
+        Err(found) => return not_reached(KIND, found),
     };
     let digest = component.digest().to_hex();
     let of_digest = |it: &&GenerationView| it.digest.as_ref() == Some(&digest);
@@ -212,11 +228,15 @@ fn ready(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) 
 
 fn degraded(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
     const KIND: &str = "Degraded";
-    let stale = match resolution {
-        Ok(resolved) => resolved.stale.as_ref(),
+    let (stale, unknown) = match resolution {
+        Ok(resolved) => (resolved.stale.as_ref(), None),
+        Err(found) if found.is_unknown => (None, Some(found)),
         Err(found) => return finding(KIND, TRUE, found.reason, &found.message),
     };
     let as_expected = || {
+        if let Some(found) = unknown {
+            return problem(KIND, found);
+        }
         let message = match stale {
             Some(_) => "the version that was fetched last serves, or it is being loaded",
             None => "the newest version is the one that serves, or it is being loaded",

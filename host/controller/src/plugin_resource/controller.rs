@@ -207,12 +207,13 @@ impl PluginResources {
         let Some(object) = self.object(key) else {
             self.records.lock().remove(key);
             self.definitions.remove(&key.host_name());
+            self.host.metrics.forget_object(&key.host_name());
             return None;
         };
         let uid = object.uid().to_string();
         let json = object.json();
         let invalid =
-            |reason, message: String| Problem { stage: Stage::Ready, reason, message, is_unknown: false };
+            |reason, message: String| Problem { stage: Stage::Read, reason, message, is_unknown: false };
         let read: Result<Read, _> = serde_json::from_str(&json);
         let (resolution, fetched, poll) = match read {
             _ if !key.is_valid() => {
@@ -285,6 +286,7 @@ impl PluginResources {
         fetched: Option<FetchedAt>,
     ) -> u32 {
         let uid = object.uid();
+        self.host.metrics.object(&key.host_name(), self.why_unresolved(key, &resolution));
         let mut records = self.records.lock();
         let before = records.remove(key).filter(|record| *record.uid == *uid);
         let n_failures = before.as_ref().map_or(0, |it| it.n_failures);

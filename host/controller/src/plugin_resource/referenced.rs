@@ -108,13 +108,13 @@ impl ReadReferenced for AccountReader<'_> {
         let ConfigMap { data, binary_data, .. } = self.get("configmaps", name, JSON).await?;
         let binary = binary_data.unwrap_or_default().remove(key).map(|value| value.0);
         let text = || data.unwrap_or_default().remove(key).map(String::into_bytes);
-        binary.or_else(text).ok_or(ReadError::KeyNotFound)
+        binary.or_else(text).ok_or_else(|| ReadError::KeyNotFound(key.to_owned()))
     }
 
     async fn secret_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
         let Secret { data, .. } = self.get("secrets", name, JSON).await?;
         let value = data.unwrap_or_default().remove(key).map(|value| value.0);
-        value.ok_or(ReadError::KeyNotFound)
+        value.ok_or_else(|| ReadError::KeyNotFound(key.to_owned()))
     }
 
     fn tenant(&self) -> &str {

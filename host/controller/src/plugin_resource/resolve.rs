@@ -108,13 +108,13 @@ impl Resolver<'_> {
         spec: &PluginSpec,
         reader: &AccountReader<'_>,
     ) -> Result<Map<String, Value>, Problem> {
-        let (bytes, what) = match &spec.config_from {
+        let (bytes, kind, key) = match &spec.config_from {
             None => return Ok(spec.config.clone()),
             Some(ConfigSource { config_map: Some(key), secret: None }) => {
-                (reader.config_map(key).await, format!("the key {} of the ConfigMap {}", key.key, key.name))
+                (reader.config_map(key).await, "ConfigMap", key)
             }
             Some(ConfigSource { config_map: None, secret: Some(key) }) => {
-                (reader.secret(key).await, format!("the key {} of the Secret {}", key.key, key.name))
+                (reader.secret(key).await, "Secret", key)
             }
             Some(_) => {
                 let message =
@@ -122,10 +122,12 @@ impl Resolver<'_> {
                 return Err(invalid(message));
             }
         };
-        let bytes = bytes.map_err(|error| of_read(&what, &error))?;
+        let object = format!("the {kind} {}", key.name);
+        let bytes = bytes.map_err(|error| of_read(&object, &error))?;
         // The parser's message may have parts of the text, which may be a Secret's.
         let mut config = config::parse_mapping(&bytes)
-            .map_err(|why| Problem { reason: "InvalidConfig", ..invalid(format!("{what} {why}")) })?;
+            .map_err(|why| invalid(format!("the key {} of {object} {why}", key.key)))
+            .map_err(|problem| Problem { reason: "InvalidConfig", ..problem })?;
         config.extend(spec.config.clone());
         Ok(config)
     }
@@ -226,13 +228,20 @@ fn of_fetch(error: oarlock_component_source::Error) -> Problem {
     }
 }
 
-fn of_read(what: &str, error: &ReadError) -> Problem {
-    let (reason, is_unknown) = match error {
-        ReadError::NotFound | ReadError::KeyNotFound => ("ConfigNotFound", false),
-        ReadError::Forbidden(_) => ("ConfigForbidden", false),
-        ReadError::Unavailable(_) => ("ConfigUnavailable", true),
+/// Returns the problem of a configuration that cannot be read from this object, such as `the ConfigMap a`.
+fn of_read(object: &str, error: &ReadError) -> Problem {
+    let (reason, fix) = match error {
+        ReadError::NotFound => {
+            ("ConfigNotFound", ". Fix: create it in the namespace of the plugin, or correct configFrom")
+        }
+        ReadError::KeyNotFound(_) => ("ConfigNotFound", ". Fix: add the key, or correct configFrom"),
+        ReadError::Forbidden(_) => {
+            ("ConfigForbidden", ". Fix: grant it the verb get on this object, with a Role")
+        }
+        ReadError::Unavailable(_) => ("ConfigUnavailable", ""),
     };
-    Problem { stage: Stage::Ready, reason, message: format!("{what} {error}"), is_unknown }
+    let is_unknown = matches!(error, ReadError::Unavailable(_));
+    Problem { stage: Stage::Ready, reason, message: format!("{object} {error}{fix}"), is_unknown }
 }
 
 #[cfg(test)]

@@ -149,6 +149,7 @@ mod tests {
             (&["Verified=False DigestMismatch"], &["Verified=True Verified"], "Normal Verified"),
             (&["Compiled=False CompilationFailed"], &["Compiled=True Compiled"], "Normal Compiled"),
             (&["Fetched=True SourceUnavailable"], &["Fetched=True Fetched"], ""),
+            (&["Degraded=False AsExpected"], &["Degraded=Unknown Unavailable"], ""),
             (&["Fetched=Unknown NotAuthorized"], &["Fetched=True Fetched"], ""),
             // Ready, and one Event for each condition that recovers with it.
             (

@@ -53,7 +53,7 @@ pub fn opt_in(
         format!("Lets the host {host} act as the ServiceAccounts of the namespace {namespace}, {where_}.");
     // Writing into a String cannot fail.
     let _ = writeln!(yaml, "# {}", OneLine(&comment));
-    let _ = writeln!(yaml, "# Delete the binding, and no Plugin of the namespace runs any more.");
+    let _ = writeln!(yaml, "# To stop all Plugins of the namespace, delete this binding.");
     yaml.push_str(&serde_norway::to_string(&binding)?);
     Ok(yaml)
 }
@@ -67,7 +67,7 @@ mod tests {
         let host = "oarlock-system/oarlock".parse().unwrap();
         insta::assert_snapshot!(opt_in(&host, "team-a", Impersonation::Unconstrained).unwrap(), @"
         # Lets the host oarlock-system/oarlock act as the ServiceAccounts of the namespace team-a, in every request that they may make.
-        # Delete the binding, and no Plugin of the namespace runs any more.
+        # To stop all Plugins of the namespace, delete this binding.
         apiVersion: rbac.authorization.k8s.io/v1
         kind: RoleBinding
         metadata:

@@ -98,15 +98,15 @@ impl Begun<'_> {
         let gap = load.first_copy_since(fault_at).await?;
         match fault {
             RegistryFault::Down => {
-                until_unavailable(cluster, "")?;
+                until_fetched_before(cluster, "")?;
                 // A host that starts now has what it fetched before.
                 cluster.signal(&standby, "KILL")?;
                 cluster.until_restarted(&standby)?;
                 cluster.until_ready().await?;
             }
             RegistryFault::Slow => until_serves(cluster, version)?,
-            RegistryFault::Lies => until_unavailable(cluster, "digest")?,
-            RegistryFault::DiskFull => until_unavailable(cluster, "space")?,
+            RegistryFault::Lies => until_fetched_before(cluster, "digest")?,
+            RegistryFault::DiskFull => until_fetched_before(cluster, "space")?,
         }
         load.first_copy_since(Instant::now()).await?;
         if !matches!(fault, RegistryFault::Slow) {
@@ -175,15 +175,14 @@ fn until_digest(cluster: &mut Cluster, digest: &str) -> Result<()> {
     })
 }
 
-/// Waits until the Plugin says that its source is of no use, with this text.
-fn until_unavailable(cluster: &mut Cluster, text: &str) -> Result<()> {
-    cluster.node.wait(&format!("SourceUnavailable: {text}"), |node| {
+/// Waits until the Plugin says that it uses what was fetched before, with this text.
+fn until_fetched_before(cluster: &mut Cluster, text: &str) -> Result<()> {
+    cluster.node.wait(&format!("a component that was fetched before: {text}"), |node| {
         let plugin = plugin(node, "mirror", "mirror")?;
         let mut conditions = plugin["status"]["conditions"].as_array().into_iter().flatten();
         let says = |message: &Value| message.as_str().is_some_and(|message| message.contains(text));
-        let is_it = |it: &Value| {
-            it["type"] == "Fetched" && it["reason"] == "SourceUnavailable" && says(&it["message"])
-        };
+        let is_before = |it: &Value| it == "SourceUnavailable" || it == "FetchedBefore";
+        let is_it = |it: &Value| it["type"] == "Fetched" && is_before(&it["reason"]) && says(&it["message"]);
         ensure!(conditions.any(is_it), "{}", plugin["status"]);
         Ok(())
     })

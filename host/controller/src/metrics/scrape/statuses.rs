@@ -1,6 +1,8 @@
 //! The series of the state of plugins.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use oarlock_plugin::guest::host_bytes::HostBytesView;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -57,6 +59,19 @@ pub(super) fn plugins(
             },
         ),
     )
+}
+
+/// Why the newest spec of each object is not used, by the name of the plugin; none if it is used.
+pub(super) fn objects(
+    encoder: &mut DescriptorEncoder<'_>,
+    objects: &BTreeMap<Arc<str>, Option<&'static str>>,
+) -> Result<(), fmt::Error> {
+    let series = objects.iter().map(|(plugin, why_unresolved)| {
+        // The reason of the condition Degraded of a plugin that is not degraded.
+        let reason = why_unresolved.unwrap_or("AsExpected");
+        ([plugin.to_string(), reason.to_owned()], f64::from(u8::from(why_unresolved.is_some())))
+    });
+    catalog::OBJECT_UNRESOLVED.encode(encoder, series)
 }
 
 fn subscriptions(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Result<(), fmt::Error> {

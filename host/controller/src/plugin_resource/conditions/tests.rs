@@ -103,7 +103,7 @@ async fn a_plugin_whose_tag_names_something_that_is_refused_is_degraded() {
     };
     insta::assert_snapshot!(with(stale(Stage::Verified, "NotSigned", false)).await, @r"
     Authorized=True NamespaceOptedIn
-    Fetched=True SourceUnavailable
+    Fetched=True FetchedBefore
     Verified=True Verified
     Compiled=True Compiled
     Ready=True Serving
@@ -125,8 +125,8 @@ fn a_namespace_that_has_not_opted_in_is_the_reason_of_all() {
     insta::assert_snapshot!(lines(&problem_at(Stage::Authorized, "NamespaceNotOptedIn"), None), @r"
     Authorized=False NamespaceNotOptedIn
     Fetched=Unknown NotAuthorized
-    Verified=Unknown NotFetched
-    Compiled=Unknown NotFetched
+    Verified=Unknown NotAuthorized
+    Compiled=Unknown NotAuthorized
     Ready=False NamespaceNotOptedIn
     Degraded=True NamespaceNotOptedIn
     ");
@@ -139,10 +139,50 @@ fn an_older_version_serves_while_the_new_one_cannot_be_verified() {
     Authorized=True NamespaceOptedIn
     Fetched=True Fetched
     Verified=False DigestDiffers
-    Compiled=Unknown NotFetched
+    Compiled=Unknown NotVerified
     Ready=True Serving
     Degraded=True DigestDiffers
     ");
+}
+
+#[test]
+fn a_spec_that_cannot_be_read_says_nothing_about_what_follows() {
+    insta::assert_snapshot!(lines(&problem_at(Stage::Read, "InvalidName"), None), @r"
+    Authorized=Unknown InvalidName
+    Fetched=Unknown InvalidName
+    Verified=Unknown InvalidName
+    Compiled=Unknown InvalidName
+    Ready=False InvalidName
+    Degraded=True InvalidName
+    ");
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_leaves_the_component_verified_and_not_compiled() {
+    insta::assert_snapshot!(lines(&problem_at(Stage::Ready, "ConfigNotFound"), None), @r"
+    Authorized=True NamespaceOptedIn
+    Fetched=True Fetched
+    Verified=True Verified
+    Compiled=Unknown ConfigNotFound
+    Ready=False ConfigNotFound
+    Degraded=True ConfigNotFound
+    ");
+}
+
+#[test]
+fn whether_a_plugin_is_degraded_is_unknown_while_the_registry_of_its_new_source_is_down() {
+    let down = problem_at(Stage::Fetched, "Unavailable").map_err(|it| Problem { is_unknown: true, ..it });
+    insta::assert_snapshot!(lines(&down, None), @r"
+    Authorized=True NamespaceOptedIn
+    Fetched=Unknown Unavailable
+    Verified=Unknown NotFetched
+    Compiled=Unknown NotFetched
+    Ready=False Unavailable
+    Degraded=Unknown Unavailable
+    ");
+    let status = serving(vec![generation(1, GenerationState::Serving)]);
+    let crashing = PluginStatus { phase: Phase::Restarting, ..status };
+    assert_eq!(find(&down, Some(&crashing))[5].reason, "CrashLoop");
 }
 
 #[tokio::test]

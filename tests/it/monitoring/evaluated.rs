@@ -50,7 +50,8 @@ oarlock_plugin_linear_memory_bytes{plugin="p"} 1
 oarlock_plugin_host_bytes{plugin="p",for="events"} 95
 oarlock_plugin_host_bytes_limit{plugin="p"} 100
 oarlock_cache_objects{resource="pods"} 1
-oarlock_cache_bytes{resource="pods",part="texts"} 1
+oarlock_cache_bytes{resource="pods",part="plain"} 1
+oarlock_cache_bytes{resource="pods",part="compressed"} 2
 oarlock_cache_over_budget{resource="pods"} 1
 oarlock_cache_undecodable_objects{resource="pods"} 1
 oarlock_watch_trouble_seconds{resource="pods"} 300
@@ -159,6 +160,19 @@ fn each_alert_fires_for_two_hosts_that_are_unwell_and_none_for_two_that_are_well
     assert!(expected.remove("OarlockDown"));
     let unwell = results(&program, &[("oarlock-1", UNWELL), ("oarlock-2", UNWELL)])?;
     assert_eq!(firing(&unwell), expected, "{unwell:#?}");
+    // Once for a plugin or resource, not for each host.
+    for (place, value) in [
+        (format!("{RULES}: OarlockParked"), 4),
+        (format!("{RULES}: OarlockPluginRefused"), 1),
+        (format!("{RULES}: OarlockSubscriptionForbidden"), 1),
+        (format!("{RULES}: OarlockCacheOverBudget"), 1),
+        (format!("{DASHBOARD}: Memory of caches"), 3),
+    ] {
+        let found: Vec<_> = unwell.iter().filter(|line| line.starts_with(&place)).collect();
+        let of_place = found.iter().filter(|line| !line.contains(": {} "));
+        let values: Vec<_> = of_place.filter_map(|line| line.rsplit(' ').next()).collect();
+        assert_eq!(values, [value.to_string()], "{place}: {found:#?}");
+    }
     let other = ("other-1", OTHER);
     let well = results(&program, &[("oarlock-1", WELL), ("oarlock-2", STANDBY), other])?;
     assert_eq!(firing(&well), BTreeSet::new(), "{well:#?}");

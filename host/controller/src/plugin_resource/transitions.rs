@@ -9,7 +9,8 @@
 //! | another version serves | Normal `Switched` |
 //!
 //! Conditions that fail for the same reason share an Event. That a condition becomes unknown, or was unknown,
-//! is worth none. What repeats is counted and bounded where Events are recorded.
+//! is worth none, except for `Degraded`: then the newest spec is not used. What repeats is counted and
+//! bounded where Events are recorded.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use oarlock_event_recorder::EventType;
@@ -44,7 +45,8 @@ pub(super) fn between(before: &PluginStatus, after: &PluginStatus) -> Vec<Transi
 
 fn of_condition(before: Option<&Condition>, condition: &Condition) -> Option<Transition> {
     let Condition { type_, status, reason, message, .. } = condition;
-    if before.is_some_and(|it| it.status == *status && it.reason == *reason) || status == "Unknown" {
+    let is_same = before.is_some_and(|it| it.status == *status && it.reason == *reason);
+    if is_same || (status == "Unknown" && !is_bad(condition)) {
         return None;
     }
     let transition = |event_type, reason: &str, message| {
@@ -82,9 +84,13 @@ fn switched(before: &PluginStatus, after: &PluginStatus) -> Option<Transition> {
     Some(Transition { event_type: EventType::Normal, reason: "Switched".to_owned(), message })
 }
 
-/// Returns whether a condition says that something is wrong. An unknown one does not.
+/// Returns whether a condition says that something is wrong. An unknown one does not, except for `Degraded`:
+/// the version that serves is not known to be that of the newest spec.
 fn is_bad(condition: &Condition) -> bool {
-    condition.status == if condition.type_ == "Degraded" { "True" } else { "False" }
+    match &*condition.type_ {
+        "Degraded" => condition.status != "False",
+        _ => condition.status == "False",
+    }
 }
 
 #[cfg(test)]
@@ -149,7 +155,10 @@ mod tests {
             (&["Verified=False DigestMismatch"], &["Verified=True Verified"], "Normal Verified"),
             (&["Compiled=False CompilationFailed"], &["Compiled=True Compiled"], "Normal Compiled"),
             (&["Fetched=True SourceUnavailable"], &["Fetched=True Fetched"], ""),
-            (&["Degraded=False AsExpected"], &["Degraded=Unknown Unavailable"], ""),
+            // The source of the newest spec cannot be asked, while the version before serves.
+            (&["Degraded=False AsExpected"], &["Degraded=Unknown Unavailable"], "Warning Unavailable"),
+            (&["Degraded=True NotFound"], &["Degraded=Unknown Unavailable"], "Warning Unavailable"),
+            (&["Degraded=Unknown Unavailable"], &["Degraded=False AsExpected"], "Normal Recovered"),
             (&["Fetched=Unknown NotAuthorized"], &["Fetched=True Fetched"], ""),
             // Ready, and one Event for each condition that recovers with it.
             (

@@ -81,6 +81,9 @@ impl Args {
     #[expect(clippy::print_stdout, reason = "the command's output")]
     pub(crate) fn run(self) -> Result<()> {
         let Self { profile, verify, binary, layout, source_date_epoch, push } = self;
+        if verify {
+            build::ensure_committed()?;
+        }
         let record = verify.then(|| Record::begin("image.jsonl")).transpose()?;
         let binary = match binary {
             Some(binary) => binary,

@@ -34,13 +34,21 @@ pub(super) fn release() -> Result<PathBuf> {
     in_folder(checkout::root())
 }
 
-/// Builds the binary of the last commit in a temporary folder, and has `use_it` use it.
-pub(super) fn elsewhere<T>(use_it: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
-    let changes = git(checkout::root(), &["status", "--porcelain"])?;
+/// Checks that the checkout is its last commit.
+///
+/// What benchmarks have recorded is in no image, so it may be uncommitted.
+pub(super) fn ensure_committed() -> Result<()> {
+    let changes =
+        git(checkout::root(), &["status", "--porcelain", "--", ".", ":(exclude)bench/results"])?;
     ensure!(
         changes.is_empty(),
         "the checkout has changes that are in no commit:\n{changes}Fix: commit them, since the second build is that of the last commit"
     );
+    Ok(())
+}
+
+/// Builds the binary of the last commit in a temporary folder, and has `use_it` use it.
+pub(super) fn elsewhere<T>(use_it: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     let folder = tempfile::Builder::new().prefix("oarlock-image-").tempdir()?;
     let clone = folder.path().join("another-name-of-the-checkout");
     let mut git = Command::new("git");
@@ -63,7 +71,7 @@ fn in_folder(root: &Path) -> Result<PathBuf> {
         }
         Err(error) => {
             progress::say(format!(
-                "the path of this checkout changes some bytes of the binary, and so the digest of the image, since this machine allows no mount namespace: {error:#}\nFix: run as a user who may use `unshare --mount --map-root-user`"
+                "the digest of the image will depend on the path of this checkout, since the build cannot run in a mount namespace: {error:#}\nFix: run as a user who may use `unshare --mount --map-root-user`, with cargo outside of {MOUNTED_ROOT}"
             ));
             build_with(&mut build, root, &home)?;
         }

@@ -36,24 +36,45 @@ pub(crate) fn engine_config(
 }
 
 fn compiler() -> Compiler {
-    let total_memory = container_memory(Path::new("/sys/fs/cgroup")).map(share_of_compilers);
+    let own_groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limit = memory_limit(Path::new("/sys/fs/cgroup"), &own_groups);
     let arguments = vec!["compile-component".into()];
+    let total_memory = limit.map(share_of_compilers);
     Compiler { program: this_program(), arguments, total_memory, ..Compiler::default() }
 }
 
 /// Returns the memory that compilers may use together in a container with this limit. The caches and the
 /// plugins need the rest.
-fn share_of_compilers(container: u64) -> u64 {
-    container / 8 * 5
+fn share_of_compilers(limit: u64) -> u64 {
+    limit / 8 * 5
 }
 
-/// Returns the limit of the container's memory in bytes, from the folder of the control groups; none if there
-/// is no limit. In a container this folder is that of its own group, with version 1 and 2 alike.
-fn container_memory(cgroup: &Path) -> Option<u64> {
-    let read = |file| std::fs::read_to_string(cgroup.join(file)).ok();
-    let limit = read("memory.max").or_else(|| read("memory/memory.limit_in_bytes"))?;
-    // Version 2 writes `max` for no limit, version 1 a number above all memory.
-    limit.trim().parse().ok()
+/// Version 1 of control groups writes no limit as the largest 64-bit number of whole pages. No machine has as
+/// much memory as this.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// Returns the lowest limit of memory of this process's control groups in bytes; none if there is no limit.
+///
+/// `mounted` is the folder of all groups. `own_groups` has a line `ID:CONTROLLERS:PATH` for each hierarchy.
+/// In a container the path is `/`, or one of the machine that is not in the folder: then the folder is that
+/// of the container's group.
+fn memory_limit(mounted: &Path, own_groups: &str) -> Option<u64> {
+    let limits = own_groups.lines().filter_map(|line| {
+        let (_, group) = line.split_once(':')?;
+        let (controllers, path) = group.split_once(':')?;
+        // Version 2 names no controllers.
+        let (hierarchy, file) = match controllers.split(',').any(|it| it == "memory") {
+            true => (mounted.join("memory"), "memory.limit_in_bytes"),
+            false if controllers.is_empty() => (mounted.to_owned(), "memory.max"),
+            false => return None,
+        };
+        let groups = Path::new(path.trim_start_matches('/')).ancestors();
+        let texts = groups.filter_map(|it| std::fs::read_to_string(hierarchy.join(it).join(file)).ok());
+        // Version 2 writes `max` for no limit.
+        let limits = texts.filter_map(|text| text.trim().parse().ok());
+        limits.filter(|limit| *limit < NO_LIMIT).min()
+    });
+    limits.min()
 }
 
 /// Returns a path of the program that runs, even if another version of it has replaced its file since it
@@ -82,16 +103,34 @@ mod tests {
 
     #[test]
     fn promise_4_compilers_leave_a_part_of_the_containers_memory_to_the_host() {
-        let cgroup = tempfile::tempdir().unwrap();
-        assert_eq!(container_memory(cgroup.path()), None, "not in a container");
-        fs::create_dir(cgroup.path().join("memory")).unwrap();
-        fs::write(cgroup.path().join("memory/memory.limit_in_bytes"), "2147483648\n").unwrap();
-        assert_eq!(container_memory(cgroup.path()), Some(2 << 30));
-        fs::write(cgroup.path().join("memory.max"), "4294967296\n").unwrap();
-        let limit = container_memory(cgroup.path());
-        assert_eq!(limit.map(share_of_compilers), Some(2_560 << 20));
-        fs::write(cgroup.path().join("memory.max"), "max\n").unwrap();
-        assert_eq!(container_memory(cgroup.path()), None);
+        let mounted = tempfile::tempdir().unwrap();
+        let set = |file: &str, text: &str| {
+            let path = mounted.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let limit = |own_groups| memory_limit(mounted.path(), own_groups);
+        assert_eq!(limit("0::/\n"), None, "no folder");
+        assert_eq!(limit("not: a group\n"), None);
+
+        set("memory/memory.limit_in_bytes", "2147483648\n");
+        let version_1 = "12:cpu,cpuacct:/docker/1f2e\n5:memory:/docker/1f2e\n0::/docker/1f2e\n";
+        assert_eq!(limit(version_1), Some(2 << 30));
+        assert_eq!(limit("0::/\n"), None, "another version");
+        set("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(limit(version_1), None, "no limit");
+
+        set("memory.max", "4294967296\n");
+        assert_eq!(limit("0::/\n").map(share_of_compilers), Some(2_560 << 20));
+        set("memory.max", "max\n");
+        assert_eq!(limit("0::/\n"), None);
+
+        // The service of a machine, in a group with a limit.
+        set("system.slice/memory.max", "1073741824\n");
+        set("system.slice/oarlock.service/memory.max", "max\n");
+        assert_eq!(limit("0::/system.slice/oarlock.service\n"), Some(1 << 30));
+        set("system.slice/oarlock.service/memory.max", "536870912\n");
+        assert_eq!(limit("0::/system.slice/oarlock.service\n"), Some(512 << 20));
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub(crate) use self::{
 /// The name of the default compiler, which tests and other users of this library use.
 const DEFAULT_PROGRAM: &str = "oarlock-compiler";
 
+/// The size beyond which a component is large: its compilation may take long.
+const LARGE: usize = 4 << 20;
+
 /// The program that compiles, and the resources that it may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compiler {
@@ -55,6 +58,8 @@ pub struct Compiler {
     pub allowance: Allowance,
     /// The address space that all compilations at the same time may use together, in bytes. `None` means that
     /// only the number of compilations bounds it.
+    ///
+    /// If it is enough for two small components, large ones leave the memory of a small one free.
     pub total_memory: Option<u64>,
 }
 
@@ -84,7 +89,7 @@ pub(crate) struct ProcessLimits {
     pub(crate) cpu_seconds: u64,
     pub(crate) wall: Duration,
     pub(crate) memory: u64,
-    /// The memory is all that compilers may use together, and less than the allowance.
+    /// The memory is all that such compilers may use together, and less than the allowance.
     pub(crate) is_all_memory: bool,
     pub(crate) code: u64,
 }
@@ -103,12 +108,22 @@ impl Compiler {
     /// Returns the limits for a component of this size.
     pub(crate) fn limits(&self, bytes: usize) -> ProcessLimits {
         let limits = self.allowance.of(bytes);
-        match self.total_memory {
-            Some(total) if total < limits.memory => {
-                ProcessLimits { memory: total, is_all_memory: true, ..limits }
-            }
-            _ => limits,
+        let most = if bytes > LARGE { self.memory_of_long() } else { self.memory_of_all() };
+        match most < limits.memory {
+            true => ProcessLimits { memory: most, is_all_memory: true, ..limits },
+            false => limits,
         }
+    }
+
+    /// Returns the address space that all compilations may use together.
+    fn memory_of_all(&self) -> u64 {
+        self.total_memory.unwrap_or(u64::MAX)
+    }
+
+    /// Returns the address space that compilations which may take long may use together.
+    fn memory_of_long(&self) -> u64 {
+        let (all, small) = (self.memory_of_all(), self.allowance.of(LARGE).memory);
+        if all / 2 >= small { all - small } else { all }
     }
 
     /// Returns the program to run. It may not exist.

@@ -42,7 +42,7 @@ pub struct EngineConfig {
     /// removed first.
     pub cache_bytes: u64,
     /// The number of components that may be compiled at the same time, each in a process of its own. Large
-    /// components leave one slot free.
+    /// components leave one slot free. Fewer are compiled while [`Compiler::total_memory`] allows no more.
     pub compile_slots: usize,
     /// The program that compiles, and the resources that it may use.
     pub compiler: Compiler,

@@ -92,7 +92,8 @@ pub(crate) async fn compile<T: Send + 'static>(
     broken: impl FnOnce(io::Error) -> Error,
 ) -> Result<(T, Option<Process>), Error> {
     let limits = compiler.limits(component.len());
-    let is_shared = component.len() <= MAX_SHARED;
+    // The memory that a process retains is beyond the limits, whose sum is bounded with a total.
+    let is_shared = component.len() <= MAX_SHARED && compiler.total_memory.is_none();
     let idle = if is_shared { idle() } else { None };
     // It may have been killed meanwhile.
     let idle = idle.and_then(|mut it| matches!(it.child.try_wait(), Ok(None)).then_some(it));
@@ -267,7 +268,7 @@ fn outcome(status: ExitStatus, output: &str, limits: &ProcessLimits) -> Error {
         // A program in Rust ends this way after a failed allocation or a stack overflow.
         (_, Some(SIGABRT | SIGSEGV)) => {
             let advice = match limits.is_all_memory {
-                true => "; compilers have no more in this container: raise its limit of memory",
+                true => "; compilers have no more in this container or service: raise its limit of memory",
                 false => "",
             };
             over("memory", format!("{} MiB", limits.memory >> 20), &format!("{output}{advice}"))

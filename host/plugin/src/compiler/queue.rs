@@ -8,7 +8,11 @@
 //! next turn.
 //!
 //! A component also waits while the limits of the compilers that run leave no room for its own: in a Pod, all
-//! processes share one limit of memory, and above it Linux kills the host too.
+//! processes share one limit of memory, and above it Linux kills the host too. Compilations that may take
+//! long leave the memory of a small component free too, if there is enough for both.
+//!
+//! A component of a plugin that is not in debt is overdue after a minute. It then comes before all that
+//! waited less, and none of them starts while it waits for memory.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,11 +23,11 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{Compiler, Process};
+use super::{Compiler, LARGE, Process};
 use crate::component::Digest;
 
-/// The size beyond which a compilation may take long.
-const LARGE: usize = 4 << 20;
+/// The wait after which a component is overdue.
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The time of unsuccessful compilations from which a plugin is in debt.
 const MIN_DEBT: Duration = Duration::from_secs(1);
@@ -158,10 +162,8 @@ impl Queue {
             bytes: job.bytes,
             state: CompilationState::Running { so_far: job.since.elapsed() },
         });
-        let mut waiting: Vec<_> = state.waiting.iter().map(|(id, (job, _))| (job.rank(*id), job)).collect();
-        waiting.sort_by_key(|(rank, _)| *rank);
         let n_running = state.running.len();
-        let waiting = waiting.into_iter().enumerate().map(|(index, (_, job))| Compilation {
+        let waiting = state.in_order().into_iter().enumerate().map(|(index, (_, job))| Compilation {
             plugin: job.plugin.clone(),
             bytes: job.bytes,
             state: CompilationState::Waiting { before: n_running + index },
@@ -172,7 +174,7 @@ impl Queue {
     /// Starts the next compilations in free slots.
     fn start(&self) {
         let mut state = self.state.lock();
-        while let Some(id) = state.next_one(self.slots, self.compiler.total_memory) {
+        while let Some(id) = state.next_one(self.slots, &self.compiler) {
             let Some((job, granted)) = state.waiting.remove(&id) else { return };
             state.running.insert(id, Job { since: Instant::now(), ..job });
             // The receiver may have been dropped; then its turn is dropped too.
@@ -184,26 +186,47 @@ impl Queue {
 // === impl QueueState ===
 
 impl QueueState {
-    fn next_one(&self, slots: usize, total_memory: Option<u64>) -> Option<u64> {
+    fn next_one(&self, slots: usize, compiler: &Compiler) -> Option<u64> {
         if self.running.len() >= slots {
             return None;
         }
         let now = Instant::now();
-        let n_long = self.running.values().filter(|job| job.takes_long()).count();
+        let used = |jobs: &mut dyn Iterator<Item = &Job>| jobs.map(|job| job.memory).fold(0, u64::saturating_add);
+        let n_long = self.long().count();
         let may_be_long = n_long < slots.saturating_sub(1).max(1);
-        let used: u64 = self.running.values().map(|job| job.memory).fold(0, u64::saturating_add);
-        let left = total_memory.unwrap_or(u64::MAX).saturating_sub(used);
-        let may_run = |job: &Job| {
-            job.since <= now
-                && job.memory <= left
-                && (may_be_long || !job.takes_long())
+        let left_to_long = compiler.memory_of_long().saturating_sub(used(&mut self.long()));
+        let left = compiler.memory_of_all().saturating_sub(used(&mut self.running.values()));
+        for (id, job) in self.in_order() {
+            let may_run = job.since <= now
+                && (!job.takes_long() || (may_be_long && job.memory <= left_to_long))
                 && !self.running.values().any(|other| {
                     // The same component is compiled once, for all plugins that have it.
                     other.digest == job.digest || (job.plugin.is_some() && other.plugin == job.plugin)
-                })
-        };
-        let able = self.waiting.iter().filter(|(_, (job, _))| may_run(job));
-        able.min_by_key(|(id, (job, _))| job.rank(**id)).map(|(id, _)| *id)
+                });
+            match may_run {
+                true if job.memory <= left => return Some(id),
+                true if job.is_overdue(now) => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Returns the waiting jobs: the one to start first is first.
+    fn in_order(&self) -> Vec<(u64, &Job)> {
+        let now = Instant::now();
+        let mut waiting: Vec<_> = self.waiting.iter().map(|(id, (job, _))| (*id, job)).collect();
+        // Of overdue jobs the oldest comes first, whatever its size.
+        waiting.sort_by_key(|(id, job)| match job.is_overdue(now) {
+            true => (job.in_debt, false, 0, *id),
+            false => (job.in_debt, true, job.bytes, *id),
+        });
+        waiting
+    }
+
+    /// Returns the running jobs that may take long.
+    fn long(&self) -> impl Iterator<Item = &Job> {
+        self.running.values().filter(|job| job.takes_long())
     }
 
     /// Returns a plugin's debt, if it is in debt.
@@ -248,9 +271,8 @@ impl Job {
         self.in_debt || self.bytes > LARGE
     }
 
-    /// Returns the key of the order: the lowest is first.
-    fn rank(&self, id: u64) -> (bool, usize, u64) {
-        (self.in_debt, self.bytes, id)
+    fn is_overdue(&self, now: Instant) -> bool {
+        !self.in_debt && now.saturating_duration_since(self.since) >= MAX_WAIT
     }
 }
 

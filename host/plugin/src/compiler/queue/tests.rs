@@ -62,14 +62,82 @@ async fn promise_4_compilers_together_have_no_more_memory_than_their_total() {
     assert!(poll(&mut third).await.is_none(), "a slot is free, but no memory");
     first.succeeded(None);
     let third = poll(&mut third).await.unwrap();
-    // It may use 4 GiB otherwise. It runs alone, with all that there is.
-    let mut huge = wait(&queue, "huge", 64 << 20);
-    assert_eq!(queue.compiler.limits(64 << 20).memory, total);
     second.succeeded(None);
-    assert!(poll(&mut huge).await.is_none());
     third.succeeded(None);
-    let _huge = poll(&mut huge).await.unwrap();
-    assert!(poll(&mut wait(&queue, "fourth", 1)).await.is_none());
+    assert!(queue.compilations().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_large_components_leave_memory_for_a_small_one() {
+    let compiler = Compiler { total_memory: Some((5 << 30) / 2), ..Compiler::default() };
+    let small = compiler.limits(LARGE);
+    let large = compiler.limits(64 << 20);
+    assert_eq!(small.memory + large.memory, (5 << 30) / 2, "4 GiB otherwise");
+    assert!(!small.is_all_memory && large.is_all_memory);
+    let queue = Queue::new(3, compiler);
+    let first = poll(&mut wait(&queue, "first", 64 << 20)).await.unwrap();
+    let mut second = wait(&queue, "second", 64 << 20);
+    assert!(poll(&mut second).await.is_none());
+    assert!(poll(&mut wait(&queue, "small", LARGE)).await.is_some());
+    first.succeeded(None);
+    assert!(poll(&mut second).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_total_for_one_component_is_all_for_each() {
+    let queue = Queue::new(3, Compiler { total_memory: Some(640 << 20), ..Compiler::default() });
+    for bytes in [1, LARGE + 1] {
+        let limits = queue.compiler.limits(bytes);
+        assert_eq!((limits.memory, limits.is_all_memory), (640 << 20, true));
+    }
+    let large = poll(&mut wait(&queue, "large", LARGE + 1)).await.unwrap();
+    let mut small = wait(&queue, "small", 1);
+    assert!(poll(&mut small).await.is_none());
+    large.succeeded(None);
+    assert!(poll(&mut small).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overdue_component_comes_before_smaller_ones() {
+    let queue = Queue::new(3, Compiler { total_memory: Some(9 << 28), ..Compiler::default() });
+    let mut small = Vec::new();
+    for plugin in ["first", "second"] {
+        small.push(poll(&mut wait(&queue, plugin, 1)).await.unwrap());
+    }
+    // Its memory is free only when both have ended.
+    let mut large = wait(&queue, "large", 64 << 20);
+    assert!(poll(&mut large).await.is_none());
+    let mut third = wait(&queue, "third", 1);
+    small.pop().unwrap().succeeded(None);
+    small.push(poll(&mut third).await.expect("the large one is not overdue yet"));
+    tokio::time::advance(MAX_WAIT).await;
+    small.pop().unwrap().succeeded(None);
+    // Both small ones and the large one do not fit.
+    let mut fourth = wait(&queue, "fourth", 1 << 20);
+    assert!(poll(&mut fourth).await.is_none(), "the large one is overdue");
+    assert!(poll(&mut large).await.is_none());
+    small.pop().unwrap().succeeded(None);
+    assert!(poll(&mut large).await.is_some());
+    assert!(poll(&mut fourth).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_overdue_component_comes_first_whatever_its_size() {
+    let queue = Queue::new(1, Compiler::default());
+    let running = poll(&mut wait(&queue, "first", 1)).await.unwrap();
+    let mut large = wait(&queue, "large", 300);
+    assert!(poll(&mut large).await.is_none());
+    let mut small = wait(&queue, "small", 2);
+    assert!(poll(&mut small).await.is_none());
+    tokio::time::advance(MAX_WAIT).await;
+    let mut young = wait(&queue, "young", 1);
+    assert!(poll(&mut young).await.is_none());
+    running.succeeded(None);
+    let turn = poll(&mut large).await.expect("it has waited longest");
+    assert!(poll(&mut small).await.is_none());
+    turn.succeeded(None);
+    assert!(poll(&mut young).await.is_none(), "it is small, and not overdue");
+    assert!(poll(&mut small).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use crate::authn::TokenIdentity;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::faults::Faults;
+use crate::in_process::Requests;
 use crate::server;
 use crate::state::State;
 use crate::tasks::Tasks;
@@ -81,6 +82,12 @@ impl DevCluster {
     /// Returns the administrator's token, which is allowed everything.
     pub fn admin_token(&self) -> &str {
         &self.admin_token
+    }
+
+    /// Answers the requests of the administrator in this process, without a connection.
+    #[must_use]
+    pub fn as_admin(&self) -> Requests {
+        Requests::new(self.cluster.clone(), &self.addr.to_string(), &self.admin_token)
     }
 
     /// Issues a token for a ServiceAccount. The account need not exist, and the token stays valid without it;

@@ -5,12 +5,15 @@ use crate::dev_cluster::Error;
 use crate::service;
 use crate::state::State;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, Response};
 use http_body::Body;
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// An API server that answers requests in this process, without sockets and TLS. Dropping it discards its
 /// objects.
@@ -21,7 +24,8 @@ pub struct InProcess {
     state: State,
 }
 
-/// Answers the requests of one user.
+/// Answers the requests of one user. It is a service of tower, so a client can be made of it, such as that of
+/// the crate kube.
 #[derive(Clone, Debug)]
 pub struct Requests {
     cluster: Arc<crate::cluster::Cluster>,
@@ -70,11 +74,7 @@ impl InProcess {
     }
 
     fn requests(&self, token: &str) -> Requests {
-        Requests {
-            cluster: self.state.cluster.clone(),
-            address: ADDRESS.into(),
-            authorization: HeaderValue::try_from(format!("Bearer {token}")).ok(),
-        }
+        Requests::new(self.state.cluster.clone(), ADDRESS, token)
     }
 }
 
@@ -87,6 +87,12 @@ impl Drop for InProcess {
 // === impl Requests ===
 
 impl Requests {
+    /// Answers requests with this token. Discovery documents have the address.
+    pub(crate) fn new(cluster: Arc<crate::cluster::Cluster>, address: &str, token: &str) -> Self {
+        let authorization = HeaderValue::try_from(format!("Bearer {token}")).ok();
+        Self { cluster, address: address.into(), authorization }
+    }
+
     /// Answers one request. The body of a watch goes on until it is dropped.
     pub async fn answer<B>(&self, mut request: Request<B>) -> Response<UnsyncBoxBody<Bytes, BoxError>>
     where
@@ -97,5 +103,23 @@ impl Requests {
         }
         let response = service::serve(self.cluster.clone(), self.address.clone(), request).await;
         response.map(|body| body.map_err(BoxError::from).boxed_unsync())
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for Requests
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Response = Response<UnsyncBoxBody<Bytes, BoxError>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let requests = self.clone();
+        Box::pin(async move { Ok(requests.answer(request).await) })
     }
 }

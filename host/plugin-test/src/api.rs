@@ -3,13 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
-use http::Request;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
-use kube::client::Body;
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, ApiResource, Scope};
 use kube::{Api, Client};
-use oarlock_dev_cluster::Requests;
 use serde_json::{Value, json};
 
 /// The field manager of everything that a case applies.
@@ -22,15 +19,6 @@ pub(crate) struct CaseApi {
     kinds: BTreeMap<(String, String), (ApiResource, ApiCapabilities)>,
     /// The namespaces that exist.
     namespaces: BTreeSet<String>,
-}
-
-/// Returns a client whose requests are answered in this process.
-pub(crate) fn client(requests: Requests) -> Client {
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let requests = requests.clone();
-        async move { Ok::<_, std::convert::Infallible>(requests.answer(request).await) }
-    });
-    Client::new(service, "default")
 }
 
 // === impl CaseApi ===

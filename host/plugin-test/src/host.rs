@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::Client;
 use oarlock_controller::account::Account;
 use oarlock_controller::informers::{Limits, Prunings};
 use oarlock_controller::rbac;
@@ -18,7 +19,6 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::client;
 use crate::clock::CaseClock;
 use crate::rights::Rights;
 use crate::run::RunError;
@@ -64,13 +64,13 @@ impl Host {
         watcher: Arc<Watcher>,
         clock: Arc<CaseClock>,
     ) -> Result<Self, RunError> {
-        let admin = client(server.as_admin());
+        let admin = Client::new(server.as_admin(), "default");
         let host = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
         let own = rbac::for_host(&host, &[]).map_err(|error| RunError::Host(error.to_string()))?;
         own.apply(&admin).await.map_err(|error| RunError::Host(error.to_string()))?;
         let (reporter, reports) = report::channel(report::Config::default());
         let runtime = Runtime::new(runtime::Config {
-            client: client(server.as_account(HOST.0, HOST.1)),
+            client: Client::new(server.as_account(HOST.0, HOST.1), "default"),
             client_metrics: runtime::ClientMetrics::default(),
             outages: oarlock_informer::list_watch::transport::Outages::default(),
             server: "in-process".to_owned(),

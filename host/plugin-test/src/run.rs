@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::thread;
 
 use anyhow::{Context, Result};
+use kube::Client;
 use oarlock_controller::config::PluginFile;
 use oarlock_dev_cluster::{Clock, Config, InProcess};
 use oarlock_plugin::EngineConfig;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-use crate::api::{CaseApi, client};
+use crate::api::CaseApi;
 use crate::case::{Action, Case};
 use crate::clock::CaseClock;
 use crate::compare::{self, Actual, Difference};
@@ -123,7 +124,7 @@ async fn in_runtime(Job { plugin, case, engine }: Job) -> Result<Ran, RunError> 
         ..Config::default()
     })
     .map_err(|error| RunError::Host(error.to_string()))?;
-    let mut api = CaseApi::new(client(server.as_admin()));
+    let mut api = CaseApi::new(Client::new(server.as_admin(), "default"));
     for object in &case.cluster {
         api.apply(object).await.map_err(|error| RunError::request(Place::Start, &error))?;
     }

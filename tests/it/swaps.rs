@@ -8,14 +8,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use oarlock_built_guests::component;
 use oarlock_tests::hostile::{Plugin, Stage};
+use oarlock_tests::wait::WAIT_LIMIT;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// The number of swaps of each plugin, without `OARLOCK_SWAPS`.
 const SWAPS: usize = 24;
 
-/// Changes between two swaps, without `OARLOCK_SWAP_CHANGES`.
-const CHANGES: usize = 40;
+/// Changes during each swap at least, without `OARLOCK_SWAP_CHANGES`. More are made until the host has noted
+/// the swap.
+const CHANGES: usize = 100;
+
+/// Changes a second, without `OARLOCK_SWAP_RATE`. With it, fewer are a failure.
+const RATE: u32 = 500;
+
+/// Changes that are made before it is looked whether the host has noted the swap.
+const AT_ONCE: usize = 100;
 
 /// After so many swaps it is checked that nothing was lost so far. Then a version serves that reports what it
 /// receives: no multiple of this number is the swap to one that crashes.
@@ -46,7 +54,10 @@ fn setting<N: std::str::FromStr>(name: &str, default: N) -> anyhow::Result<N> {
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -> anyhow::Result<()> {
     let (swaps, changes) = (setting("OARLOCK_SWAPS", SWAPS)?, setting("OARLOCK_SWAP_CHANGES", CHANGES)?);
-    let (mut writing, mut latest) = (Duration::ZERO, Duration::ZERO);
+    let least: u32 = setting("OARLOCK_SWAP_RATE", 0)?;
+    // Somewhat faster, since looking takes time too.
+    let pace = Duration::from_secs(1) / (least.max(RATE) / 4 * 5);
+    let (mut n_changes, mut writing, mut latest) = (0, Duration::ZERO, Duration::ZERO);
     let mut received = 0;
     let guest = std::fs::read(component("hostile"))?;
     let mut stage = Stage::start(&[]).await?;
@@ -62,33 +73,33 @@ async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -
         for (name, stateless) in PLUGINS {
             install(&stage, name, stateless, version, swap, &guest)?;
         }
-        // The swap happens while these events flow.
-        let begun = Instant::now();
-        stage.change(changes, Duration::ZERO).await?;
-        writing += begun.elapsed();
-        // The host has taken note of the version: it serves, or is refused.
+        // The swap happens while events flow, until the host has taken note of it: the version serves, is
+        // refused, or is rolled back.
         let digest = digest(&with_name(&guest, swap));
-        for (name, _) in PLUGINS {
-            let is_it = |line: &Value| match version {
-                Version::Good | Version::Crashes => {
-                    line["event"] == "plugin-loaded" && line["digest"] == digest.as_str()
-                }
-                Version::Broken | Version::TrapsInDescribe => line["event"] == "plugin-refused",
-            };
-            let is_it = |line: &Arc<Value>| line["plugin"] == name && is_it(line);
-            stage
-                .host()
-                .wait_for(&format!("version {swap} of {name}, which is {version:?}"), |printed| {
-                    printed.lines[n_before..].iter().any(is_it).then_some(())
-                })
-                .await?;
+        let is_noted = |line: &Value| match version {
+            Version::Good => line["event"] == "plugin-loaded" && line["digest"] == digest.as_str(),
+            Version::Crashes => line["event"] == "plugin-rolled-back",
+            Version::Broken | Version::TrapsInDescribe => line["event"] == "plugin-refused",
+        };
+        let begun = Instant::now();
+        let mut flowed = 0;
+        while flowed < changes || !all_noted(&stage.host().printed().lines[n_before..], is_noted) {
+            let waited = begun.elapsed();
+            ensure!(
+                waited < WAIT_LIMIT,
+                "swap {swap}, to one that is {version:?}, is not noted within {waited:?}"
+            );
+            stage.change(AT_ONCE, pace).await?;
+            flowed += AT_ONCE;
         }
+        n_changes += flowed;
+        writing += begun.elapsed();
         latest = latest.max(begun.elapsed());
         if swap % SWAPS_BETWEEN_CHECKPOINTS == 0 {
             received += stage.checkpoint(&PLUGINS).await?;
             eprintln!(
                 "{swap} of {swaps} swaps: nothing lost; {:.0} changes/s so far",
-                ((swap + 1) * changes) as f64 / writing.as_secs_f64()
+                n_changes as f64 / writing.as_secs_f64()
             );
         }
     }
@@ -98,16 +109,22 @@ async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -
     for (name, _) in PLUGINS {
         ensure!(status[name]["phase"] == "serving", "{}", status[name]);
     }
-    let per_second = ((swaps + 1) * changes) as f64 / writing.as_secs_f64();
+    let per_second = f64::from(n_changes as u32) / writing.as_secs_f64();
+    ensure!(per_second >= f64::from(least), "{per_second:.0} changes a second are fewer than {least}");
     let result = json!({
         "swaps": swaps,
-        "changes": (swaps + 2) * changes,
+        "changes": n_changes + changes,
         "changes_per_second": per_second.round(),
         "notifications": received,
         "longest_until_swapped_s": latest.as_secs_f64(),
     });
     println!("{result}");
     stage.end().await
+}
+
+/// Returns whether there is such a line about each of the plugins.
+fn all_noted(lines: &[Arc<Value>], is_noted: impl Fn(&Value) -> bool) -> bool {
+    PLUGINS.iter().all(|(name, _)| lines.iter().any(|line| line["plugin"] == *name && is_noted(line)))
 }
 
 /// Writes a version of the component, of which each has bytes of its own, and the plugin's file.

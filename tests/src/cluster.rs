@@ -53,9 +53,7 @@ impl Cluster {
     ///
     /// Those of the API server.
     pub async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
-        let content_type =
-            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        self.send(method, path, &[("content-type", content_type)], body).await
+        request(&self.client, method, path, body).await
     }
 
     /// Makes a request as another user, who has the group of all users and no other.
@@ -70,9 +68,8 @@ impl Cluster {
         path: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
-        let content_type =
-            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        self.send(method, path, &[("content-type", content_type), ("impersonate-user", user)], body).await
+        let headers = [("content-type", content_type(method)), ("impersonate-user", user)];
+        send(&self.client, method, path, &headers, body).await
     }
 
     /// Applies objects, as `kubectl apply --server-side` does. A field that a kind does not have is an error.
@@ -113,7 +110,7 @@ impl Cluster {
         let path = path_of(object)?;
         let path = format!("{path}?fieldManager=tests&force=true&fieldValidation=Strict{parameters}");
         let headers = [("content-type", "application/apply-patch+yaml")];
-        self.send("PATCH", &path, &headers, Some(object)).await?;
+        send(&self.client, "PATCH", &path, &headers, Some(object)).await?;
         Ok(())
     }
 
@@ -180,22 +177,36 @@ impl Cluster {
         arguments.extend(election_arguments());
         HostProcess::start(arguments)
     }
+}
 
-    async fn send(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: Option<&Value>,
-    ) -> anyhow::Result<Value> {
-        let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
-        let mut request = http::Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let text = self.client.request_text(request.body(body)?).await;
-        Ok(serde_json::from_str(&text.with_context(|| format!("{method} {path}"))?)?)
+/// Makes a request. A patch is a merge patch.
+pub(crate) async fn request(
+    client: &Client,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> anyhow::Result<Value> {
+    send(client, method, path, &[("content-type", content_type(method))], body).await
+}
+
+fn content_type(method: &str) -> &'static str {
+    if method == "PATCH" { "application/merge-patch+json" } else { "application/json" }
+}
+
+async fn send(
+    client: &Client,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Option<&Value>,
+) -> anyhow::Result<Value> {
+    let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+    let mut request = http::Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
     }
+    let text = client.request_text(request.body(body)?).await;
+    Ok(serde_json::from_str(&text.with_context(|| format!("{method} {path}"))?)?)
 }
 
 /// Returns the arguments of a host that takes part in an election with a short Lease.

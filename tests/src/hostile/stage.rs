@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, anyhow, ensure};
 use futures::{StreamExt, TryStreamExt};
+use kube::Client;
 use kube::config::Kubeconfig;
 use oarlock_dev_cluster::{Config, DevCluster};
 use parking_lot::Mutex;
@@ -25,7 +26,7 @@ use super::cases::Case;
 use super::process::Resources;
 use super::troubles;
 use crate::chain_check::Ends;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, request};
 use crate::host_process::{HostProcess, Reported, binary};
 use crate::recorder::Recorder;
 use crate::wait::wait_until;
@@ -60,6 +61,8 @@ const RIGHTS: &str = r#"
 pub struct Stage {
     server: DevCluster,
     cluster: Cluster,
+    /// Writes the changes, in this process.
+    writer: Client,
     host: HostProcess,
     admin: String,
     folder: TempDir,
@@ -141,9 +144,11 @@ impl Stage {
         let peak = Arc::new(Mutex::new(Resources::default()));
         let sampler = sample(host.id().context("the host has ended")?, peak.clone());
         let written = HashMap::new();
+        let writer = Client::new(server.as_admin(), "default");
         let mut stage = Self {
             server,
             cluster,
+            writer,
             host,
             admin,
             folder,
@@ -369,8 +374,8 @@ impl Stage {
         }
     }
 
-    /// Makes changes: creations, updates and deletes of objects that the good plugins watch. Objects are
-    /// changed by several writers, each object by one.
+    /// Makes changes: creations, updates and deletes of objects that the good plugins watch, one each `pace`
+    /// if the API server is as fast. Objects are changed by several writers, each object by one.
     ///
     /// # Errors
     ///
@@ -378,15 +383,16 @@ impl Stage {
     pub async fn change(&mut self, n: usize, pace: Duration) -> anyhow::Result<()> {
         let from = self.n_changes;
         self.n_changes += n;
-        let cluster = &self.cluster;
-        let writers = futures::stream::iter(0..WRITERS).map(|writer| async move {
+        let writer = &self.writer;
+        let started = tokio::time::Instant::now();
+        let writers = futures::stream::iter(0..WRITERS).map(|idx| async move {
             let mut written = Vec::new();
-            for change in (from..from + n).filter(|change| change % OBJECTS % WRITERS == writer) {
+            for change in (from..from + n).filter(|change| change % OBJECTS % WRITERS == idx) {
+                tokio::time::sleep_until(started + pace.saturating_mul((change - from) as u32)).await;
                 let begun = Instant::now();
-                if let Some(version) = change_one(cluster, change).await? {
+                if let Some(version) = change_one(writer, change).await? {
                     written.push((version, begun));
                 }
-                tokio::time::sleep(pace.saturating_mul(WRITERS as u32).saturating_sub(begun.elapsed())).await;
             }
             anyhow::Ok(written)
         });
@@ -493,23 +499,24 @@ impl Stage {
 }
 
 /// Makes the n-th change, and returns the resourceVersion of the result; none for a delete.
-async fn change_one(cluster: &Cluster, n: usize) -> anyhow::Result<Option<String>> {
+async fn change_one(client: &Client, n: usize) -> anyhow::Result<Option<String>> {
     let (object, round) = (n % OBJECTS, n / OBJECTS);
     let name = format!("object-{object}");
     let path = format!("/api/v1/namespaces/default/configmaps/{name}");
     // Each object is created, changed eight times, deleted, and created again.
-    let done = match round % 10 {
-        9 => {
-            cluster.request("DELETE", &path, None).await?;
-            return Ok(None);
-        }
+    let (method, path, body) = match round % 10 {
+        9 => ("DELETE", path, None),
         0 => {
             let metadata = json!({"name": name, "labels": {"app": "hello"}});
             let object = json!({"metadata": metadata, "data": {"greeting": "hello", "value": n.to_string()}});
-            cluster.request("POST", "/api/v1/namespaces/default/configmaps", Some(&object)).await?
+            ("POST", "/api/v1/namespaces/default/configmaps".to_owned(), Some(object))
         }
-        _ => cluster.request("PATCH", &path, Some(&json!({"data": {"value": n.to_string()}}))).await?,
+        _ => ("PATCH", path, Some(json!({"data": {"value": n.to_string()}}))),
     };
+    let done = request(client, method, &path, body.as_ref()).await?;
+    if method == "DELETE" {
+        return Ok(None);
+    }
     Ok(done["metadata"]["resourceVersion"].as_str().map(str::to_owned))
 }
 

@@ -33,9 +33,12 @@ pub(crate) struct SwapsArgs {
     /// The number of swaps of each plugin.
     #[arg(long, default_value_t = 200)]
     count: u64,
-    /// The number of changes that are written, as fast as the API server takes them, during each swap.
+    /// The number of changes that are written during each swap, at least.
     #[arg(long, default_value_t = 2_000)]
     changes: u64,
+    /// The number of changes a second. Fewer are a failure.
+    #[arg(long, default_value_t = 5_000)]
+    rate: u32,
     /// Swaps plugins in this binary of the host, such as a released one, instead of the one that is built for
     /// tests.
     #[arg(long, value_name = "FILE")]
@@ -74,7 +77,7 @@ impl MutantsArgs {
 
 impl SwapsArgs {
     pub(crate) fn run(self) -> Result<()> {
-        let Self { count, changes, host } = self;
+        let Self { count, changes, rate, host } = self;
         let record = Record::begin(FILE)?;
         guests::build(&["hostile", "hello-rust"].map(String::from))?;
         let binaries = cargo::build_tests()?;
@@ -83,6 +86,7 @@ impl SwapsArgs {
         let mut run = Command::new(&whole.executable);
         run.current_dir(&whole.folder).args(["promise_6_plugins_are_swapped", "--nocapture"]);
         run.env("OARLOCK_SWAPS", count.to_string()).env("OARLOCK_SWAP_CHANGES", changes.to_string());
+        run.env("OARLOCK_SWAP_RATE", rate.to_string());
         if let Some(host) = &host {
             run.env("OARLOCK_TESTS_HOST", std::path::absolute(host)?);
         }
@@ -92,7 +96,7 @@ impl SwapsArgs {
         stdout.lines().for_each(progress::say);
         // The test prints its result when it has passed.
         let result = stdout.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut line = result.unwrap_or_else(|| json!({"swaps": count, "changes": (count + 2) * changes}));
+        let mut line = result.unwrap_or_else(|| json!({"swaps": count, "rate": rate}));
         line["other_host"] = host.is_some().into();
         append(&record, line, output.status.success())
     }

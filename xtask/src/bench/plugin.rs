@@ -57,7 +57,7 @@ pub(super) struct Plugin {
     /// Prints one figure per line as JSON instead of the table.
     #[arg(long)]
     json: bool,
-    /// Takes one reading per run, with fewer events and at most 100 plugins.
+    /// Takes one reading per run, with fewer events and shorter runs.
     #[arg(long)]
     quick: bool,
     /// Runs only these groups.

@@ -224,25 +224,27 @@ pub(super) fn memory(bench: &Bench, figures: &mut Figures) -> Result<()> {
             Ok(PluginFile::new(format!("distinct-{n}"), &component, config.clone()))
         })
         .collect::<Result<_>>()?;
-    let mut resident = Vec::new();
-    for n in [1, 101] {
-        let control = Control::new(server.url())?;
-        control.prepare("pods", "json", Some(n_events))?;
-        // The first host compiles.
-        drop(bench.start(&server, &distinct[..n])?);
-        let mut host = bench.start(&server, &distinct[..n])?;
-        control.post("start")?;
-        host.settle()?;
-        resident.push(host.resident()? as f64 / 1024.0);
+    // The first host compiles.
+    drop(bench.start(&server, &distinct)?);
+    for _ in 0..bench.rounds {
+        let mut resident = Vec::new();
+        for n in [1, 101] {
+            let control = Control::new(server.url())?;
+            control.prepare("pods", "json", Some(n_events))?;
+            let mut host = bench.start(&server, &distinct[..n])?;
+            control.post("start")?;
+            host.settle()?;
+            resident.push(host.resident()? as f64 / 1024.0);
+        }
+        Bench::note(figures, "kib_per_further_plugin_distinct", (resident[1] - resident[0]) / 100.0);
     }
-    Bench::note(figures, "kib_per_further_plugin_distinct", (resident[1] - resident[0]) / 100.0);
     Ok(())
 }
 
 /// Measures the CPU time of idle plugins.
 pub(super) fn idle(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let server = bench.server(PODS, 1)?;
-    let seconds = if bench.is_quick { 10 } else { 60 };
+    let seconds = if bench.is_quick { 10 } else { 20 };
     // After its probation a version is stored as the last good one, which is not part of being idle.
     let at_rest = |file: PluginFile| file.with("probation", json!({"time": "1s"}));
     let plugins = |n| many(n, &json!({"fields": CHANGING})).into_iter().map(at_rest).collect::<Vec<_>>();
@@ -250,12 +252,13 @@ pub(super) fn idle(bench: &Bench, figures: &mut Figures) -> Result<()> {
         let account = json!({"namespace": "default", "name": file.name});
         file.with("serviceAccount", account)
     };
-    for (name, files) in [
+    let runs = [
         ("0_plugins", Vec::new()),
         ("100_plugins", plugins(100)),
         ("100_accounts", plugins(100).into_iter().map(own_account).collect()),
-    ] {
-        let mut host = bench.start(&server, &files)?;
+    ];
+    for (name, files) in (0..bench.rounds).flat_map(|_| &runs) {
+        let mut host = bench.start(&server, files)?;
         pause(Duration::from_secs(5));
         let before = host.cpu()?;
         pause(Duration::from_secs(seconds));

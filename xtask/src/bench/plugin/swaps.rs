@@ -7,8 +7,8 @@ use oarlock_measure::Control;
 use serde_json::json;
 
 use super::Bench;
-use super::host::pause;
-use super::runs::{PODS, in_seconds, measured};
+use super::host::{PluginFile, pause};
+use super::runs::{PODS, distinct, in_seconds};
 use crate::bench::figures::Figures;
 use crate::bench::plan::Server;
 use crate::progress;
@@ -58,9 +58,15 @@ fn measure(bench: &Bench, server: &Server, n_swaps: u64, is_stateless: bool) -> 
     let first = plan.last_resource_version.parse::<u64>().unwrap_or(FIRST_VERSION) - plan.events;
     let at_ms = in_seconds(20)?;
     let schedule = json!({"atMs": at_ms, "rate": RATE, "firstVersion": first});
-    // Another value of `version` is another version of the plugin.
-    let version =
-        |n: u64| measured("swapped", json!({"stateless": is_stateless, "schedule": schedule, "version": n}));
+    // Each swap loads the other one of two components, whose code is stored before the events.
+    let guest = Bench::component("measured");
+    let copy = |n| distinct(&bench.paths.folder, &guest, n);
+    let components = [copy(2_000)?, copy(2_001)?];
+    let version = |n: u64| {
+        let config = json!({"stateless": is_stateless, "schedule": schedule, "version": n});
+        PluginFile::new("swapped", &components[usize::from(n % 2 == 1)], config)
+    };
+    drop(bench.start(server, &[version(1)])?);
     let mut host = bench.start(server, &[version(0)])?;
     control.post(&format!("start?rate={RATE}&at={at_ms}"))?;
     pause(Duration::from_millis(at_ms.saturating_sub(in_seconds(0)?)) + Duration::from_secs(1));

@@ -38,8 +38,7 @@ pub(super) fn release() -> Result<PathBuf> {
 ///
 /// What benchmarks have recorded is in no image, so it may be uncommitted.
 pub(super) fn ensure_committed() -> Result<()> {
-    let changes =
-        git(checkout::root(), &["status", "--porcelain", "--", ".", ":(exclude)bench/results"])?;
+    let changes = git(checkout::root(), &["status", "--porcelain", "--", ".", ":(exclude)bench/results"])?;
     ensure!(
         changes.is_empty(),
         "the checkout has changes that are in no commit:\n{changes}Fix: commit them, since the second build is that of the last commit"
@@ -71,7 +70,7 @@ fn in_folder(root: &Path) -> Result<PathBuf> {
         }
         Err(error) => {
             progress::say(format!(
-                "the digest of the image will depend on the path of this checkout, since the build cannot run in a mount namespace: {error:#}\nFix: run as a user who may use `unshare --mount --map-root-user`, with cargo outside of {MOUNTED_ROOT}"
+                "the digest of the image will depend on the path of this checkout, since the build cannot run in a mount namespace: {error:#}\nFix: run as root, or as a user who may use `unshare --mount --map-root-user`, with cargo outside of {MOUNTED_ROOT}"
             ));
             build_with(&mut build, root, &home)?;
         }
@@ -90,6 +89,10 @@ fn build_with(build: &mut Command, root: &Path, home: &Path) -> Result<()> {
     }
     build.env("CARGO_HOME", home).env("CARGO_TARGET_DIR", root.join(TARGET));
     build.env("CARGO_INCREMENTAL", "0").env_remove("RUSTFLAGS");
+    // A server of a wrapper, as sccache has one, does not see the mounts of this build.
+    for name in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
+        build.env(name, "").env(format!("CARGO_BUILD_{name}"), "");
+    }
     // Line tables are four fifths of the file. The names of functions stay, for backtraces.
     build.env("CARGO_PROFILE_RELEASE_DEBUG", "none");
     build.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix=", &prefixes, "\u{1f}"));
@@ -104,8 +107,8 @@ fn build_with(build: &mut Command, root: &Path, home: &Path) -> Result<()> {
 fn mounted(command: &Command, root: &Path, home: &Path) -> Result<Command> {
     let mount_point = root.join(MOUNTED_HOME);
     fs::create_dir_all(&mount_point).with_context(|| format!("cannot create {}", mount_point.display()))?;
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--mount", "--map-root-user", "sh", "-c", MOUNT, "sh"]);
+    let mut unshare = in_namespace();
+    unshare.args(["sh", "-c", MOUNT, "sh"]);
     unshare.args([home, &mount_point, root, Path::new(MOUNTED_ROOT)]);
     unshare.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
@@ -115,6 +118,17 @@ fn mounted(command: &Command, root: &Path, home: &Path) -> Result<Command> {
         };
     }
     Ok(unshare)
+}
+
+/// Returns a command that runs its further arguments in a mount namespace of its own.
+fn in_namespace() -> Command {
+    let mut unshare = Command::new("unshare");
+    unshare.arg("--mount");
+    if !rustix::process::geteuid().is_root() {
+        // Root needs no user namespace, in which it could not write the files of other users.
+        unshare.arg("--map-root-user");
+    }
+    unshare
 }
 
 /// Returns the folder of cargo, with the sources of dependencies.
@@ -140,9 +154,8 @@ mod tests {
 
     #[test]
     fn a_build_finds_every_checkout_at_the_same_paths() {
-        let mut namespace = Command::new("unshare");
-        if let Err(error) = command::run(namespace.args(["--mount", "--map-root-user", "true"])) {
-            return eprintln!("SKIPPED: this machine allows no mount namespace: {error:#}");
+        if let Err(error) = command::run(in_namespace().arg("true")) {
+            oarlock_built_guests::skip(&format!("this machine allows no mount namespace: {error:#}"));
         }
         let seen_in = |name: &str| {
             let folder = tempfile::Builder::new().prefix(name).tempdir().unwrap();

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! While small components wait, one child compiles several of them in turn, each within limits of its own. A
-//! child that refused a component, or whose memory has grown, is replaced.
+//! child that refused a component, or whose memory has grown, is replaced. If all children together have a
+//! limit of memory ([`Compiler::total_memory`]), each component has a child of its own.
 //!
 //! The child has no network, no other files and no environment. It is not a sandbox against a component that
 //! exploits a bug of the compiler: the host runs the code that the child writes.

@@ -267,11 +267,11 @@ fn outcome(status: ExitStatus, output: &str, limits: &ProcessLimits) -> Error {
         (_, Some(SIGXCPU)) => over("CPU time", format!("{} s", limits.cpu_seconds), output),
         // A program in Rust ends this way after a failed allocation or a stack overflow.
         (_, Some(SIGABRT | SIGSEGV)) => {
-            let advice = match limits.is_all_memory {
-                true => "; compilers have no more in this container or service: raise its limit of memory",
-                false => "",
-            };
-            over("memory", format!("{} MiB", limits.memory >> 20), &format!("{output}{advice}"))
+            let mib = limits.memory >> 20;
+            match limits.is_all_memory {
+                true => Error::OverTotalMemory { mib, said: output.to_owned() },
+                false => over("memory", format!("{mib} MiB"), output),
+            }
         }
         (_, Some(SIGKILL)) => Error::CompilerDied {
             status: "killed, probably since memory is short".to_owned(),

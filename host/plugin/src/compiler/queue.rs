@@ -191,7 +191,8 @@ impl QueueState {
             return None;
         }
         let now = Instant::now();
-        let used = |jobs: &mut dyn Iterator<Item = &Job>| jobs.map(|job| job.memory).fold(0, u64::saturating_add);
+        let used =
+            |jobs: &mut dyn Iterator<Item = &Job>| jobs.map(|job| job.memory).fold(0, u64::saturating_add);
         let n_long = self.long().count();
         let may_be_long = n_long < slots.saturating_sub(1).max(1);
         let left_to_long = compiler.memory_of_long().saturating_sub(used(&mut self.long()));

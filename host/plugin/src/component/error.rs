@@ -108,6 +108,18 @@ pub enum Error {
         /// The compiler's output.
         said: String,
     },
+    /// The compilation exceeded the memory that is left to compilers. A component of its size may take more.
+    #[error(
+        "it does not compile: the compiler was ended when it used more than the {mib} MiB of memory that this \
+         container or service leaves to compilers{}. Fix: raise the limit of memory of the host's container or service",
+        CompilerOutput(said)
+    )]
+    OverTotalMemory {
+        /// The memory that is left, in MiB.
+        mib: u64,
+        /// The compiler's output.
+        said: String,
+    },
     /// The compiler failed.
     #[error("it does not compile: the compiler failed ({status}){}", CompilerOutput(said))]
     CompilerDied {

@@ -26,7 +26,8 @@ impl Failures {
     /// Remembers a failure, if the component caused it.
     pub(crate) fn remember(&self, component: Digest, error: &Error) {
         let is_its_fault = match error {
-            Error::Compile(_) => true,
+            // The total does not change while the host runs.
+            Error::Compile(_) | Error::OverTotalMemory { .. } => true,
             // The elapsed time also depends on the load of the machine.
             Error::OverAllowance { what, .. } => *what != "time",
             _ => false,

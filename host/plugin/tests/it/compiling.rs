@@ -98,6 +98,44 @@ async fn promise_4_a_component_that_takes_all_memory_to_compile_is_refused() {
 }
 
 #[tokio::test]
+async fn promise_4_a_component_that_takes_all_memory_of_a_container_is_refused_with_the_reason() {
+    let compiler = Compiler { total_memory: Some(384 << 20), ..Compiler::default() };
+    let engine = Engine::new(EngineConfig { compiler, ..EngineConfig::default() }).unwrap();
+    let bytes = hostile::locals_in_loops(9_000, 300);
+    let error = refusal(&engine, bytes.clone()).await;
+    let (before, said) =
+        error.to_string().split_once(" (").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    insta::assert_snapshot!(before, @"it does not compile: the compiler was ended when it used more than the 384 MiB of memory that this container or service leaves to compilers");
+    assert!(said.ends_with("). Fix: raise the limit of memory of the host's container or service"), "{said}");
+    assert_eq!(refusal(&engine, bytes).await, error);
+    Component::compile(&engine, guest("traps")).await.unwrap();
+}
+
+/// docs/installing.md has these limits.
+#[tokio::test]
+async fn components_compile_with_the_memory_of_containers() {
+    let mut missing = Vec::new();
+    for (limit_mib, guests) in [
+        (4 << 10, &["hello-python", "hello-ts", "hello-go"][..]),
+        (1_536, &["typed-objects"]),
+        (512, &["hello-rust", "hello-c"]),
+    ] {
+        let compiler = Compiler { total_memory: Some((limit_mib << 20) / 8 * 5), ..Compiler::default() };
+        let engine = Engine::new(EngineConfig { compiler, ..EngineConfig::default() }).unwrap();
+        for name in guests {
+            match oarlock_built_guests::missing(name) {
+                Some(reason) => missing.push(reason),
+                None => {
+                    let compiled = Component::compile(&engine, guest(name)).await;
+                    compiled.unwrap_or_else(|error| panic!("{name}, {limit_mib} MiB: {error}"));
+                }
+            }
+        }
+    }
+    oarlock_built_guests::skip_rest(&missing);
+}
+
+#[tokio::test]
 async fn promise_4_a_small_component_with_much_code_is_refused() {
     let engine = engine_with(Allowance { code: 4 << 20, memory: 8 << 30, ..Allowance::default() });
     let error = refusal(&engine, hostile::sparse_memories(10)).await;

@@ -85,10 +85,11 @@ pub(crate) struct BacklogView {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "kebab-case", default)]
 pub(crate) struct QueueView {
     pub(crate) pending: u64,
     pub(crate) parked: u64,
+    pub(crate) oldest_ms: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -175,10 +176,11 @@ impl PluginView {
         notifications + self.work_queue.as_ref().map_or(0, |queue| queue.pending)
     }
 
-    /// Returns the age of the oldest notification that waits.
+    /// Returns the age of the oldest notification or key that waits.
     pub(crate) fn oldest(&self) -> Duration {
-        let oldest = self.subscriptions.iter().map(|it| it.backlog.oldest_ms).max();
-        Duration::from_millis(oldest.unwrap_or(0))
+        let notifications = self.subscriptions.iter().map(|it| it.backlog.oldest_ms);
+        let keys = self.work_queue.iter().map(|queue| queue.oldest_ms);
+        Duration::from_millis(notifications.chain(keys).max().unwrap_or(0))
     }
 
     /// Returns the linear memory of its instances, and the bytes that the host keeps for it.
@@ -258,6 +260,23 @@ mod tests {
         assert_eq!(after.since(&before).p99(), Some(Duration::from_nanos(5_000)));
         assert_eq!(Durations(vec![(3_000, 1)]).p99(), Some(Duration::from_nanos(3_000)));
         assert_eq!(after.since(&after).p99(), None);
+    }
+
+    #[test]
+    fn the_age_of_a_backlog_is_that_of_its_oldest_notification_or_key() {
+        let oldest = |json: serde_json::Value| serde_json::from_value::<PluginView>(json).unwrap().oldest();
+        let notifications = serde_json::json!([
+            {"backlog": {"pending": 1, "oldest-ms": 1_500}},
+            {"backlog": {"pending": 1, "oldest-ms": 500}},
+        ]);
+        let key = serde_json::json!({"pending": 1, "oldest-ms": 400_000});
+        let none = serde_json::json!({});
+        assert_eq!(oldest(none), Duration::ZERO);
+        assert_eq!(oldest(serde_json::json!({"subscriptions": notifications})), Duration::from_millis(1_500));
+        assert_eq!(
+            oldest(serde_json::json!({"subscriptions": notifications, "work-queue": key})),
+            Duration::from_secs(400)
+        );
     }
 
     #[test]

@@ -146,7 +146,7 @@ mod tests {
                 {"name": "sources", "resource": "v1/configmaps", "synced": true,
                  "backlog": {"pending": 3, "parked": 1, "delivered": 10, "oldest-ms": 1500}},
             ],
-            "work-queue": {"pending": 4, "parked": 1},
+            "work-queue": {"pending": 4, "parked": 1, "oldest-ms": 2500},
             "host-bytes": {"limit": 100_663_296, "used": 2048},
             "usage": {"guest-cpu-ns": 5_000_000, "host-cpu-ns": 1_000_000, "calls": 12, "restarts": 1,
                       "instances": 1, "linear-memory-bytes": 1_310_720, "failures": 2,
@@ -192,7 +192,7 @@ mod tests {
         Subscriptions:
           NAME      RESOURCE        NAMESPACES   STATE    WAITING   OLDEST   PARKED   DELIVERED   MERGED
           sources   v1/configmaps   <all>        synced   3         1.5s     1        10          0
-        Work queue:       4 keys wait, 1 parked
+        Work queue:       4 keys wait, the oldest for 2.5s, 1 parked
         Calls:            12, 2 failed
         Call p99:         50µs
         Queue wait p99:   <none>

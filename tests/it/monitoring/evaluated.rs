@@ -43,6 +43,7 @@ oarlock_plugin_backlog{plugin="p",subscription="s"} 1
 oarlock_plugin_backlog_oldest_seconds{plugin="p",subscription="s"} 600
 oarlock_plugin_parked{plugin="p",subscription="s"} 1
 oarlock_plugin_subscription_forbidden{plugin="p",subscription="s"} 1
+oarlock_plugin_work_queue_oldest_seconds{plugin="p"} 600
 oarlock_plugin_work_queue_parked{plugin="p"} 1
 oarlock_plugin_cpu_seconds_total{plugin="p",in="guest"} 1
 oarlock_plugin_writes_total{plugin="p",verb="create",code="201"} 1
@@ -177,5 +178,21 @@ fn each_alert_fires_for_two_hosts_that_are_unwell_and_none_for_two_that_are_well
     let well = results(&program, &[("oarlock-1", WELL), ("oarlock-2", STANDBY), other])?;
     assert_eq!(firing(&well), BTreeSet::new(), "{well:#?}");
     assert_eq!(firing(&results(&program, &[other])?), BTreeSet::from(["OarlockDown"]));
+    Ok(())
+}
+
+#[test]
+fn old_notifications_and_old_keys_fire_the_alert_each_by_themselves() -> anyhow::Result<()> {
+    let program = program()?;
+    let fires = |metrics: &[&str]| -> anyhow::Result<bool> {
+        let ages = ["oarlock_plugin_backlog_oldest_seconds", "oarlock_plugin_work_queue_oldest_seconds"];
+        let is_left_out = |line: &str| ages.iter().any(|age| line.starts_with(age) && !metrics.contains(age));
+        let page: String =
+            UNWELL.lines().filter(|line| !is_left_out(line)).map(|line| format!("{line}\n")).collect();
+        Ok(firing(&results(&program, &[("oarlock-1", &page)])?).contains("OarlockBacklogOld"))
+    };
+    assert!(fires(&["oarlock_plugin_backlog_oldest_seconds"])?);
+    assert!(fires(&["oarlock_plugin_work_queue_oldest_seconds"])?);
+    assert!(!fires(&[])?);
     Ok(())
 }

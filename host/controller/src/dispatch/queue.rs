@@ -348,6 +348,7 @@ impl PluginQueue {
         let state = self.state.lock();
         let ready = self.keys.len();
         let delayed = self.keys.n_delayed() + state.deferred.len();
+        let oldest = self.keys.oldest_age();
         let (unfinished, longest) = self.keys.unfinished();
         let calls = self.replays.load(Ordering::Relaxed) + self.events.load(Ordering::Relaxed);
         let mut parked_keys: Vec<_> = state.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
@@ -357,6 +358,7 @@ impl PluginQueue {
             pending: (ready + delayed) as u64,
             parked: state.parked.len() as u64,
             parked_keys,
+            oldest_ms: u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX),
             wakes_by_any_change,
             ready: ready as u64,
             delayed: delayed as u64,

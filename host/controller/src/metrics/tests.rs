@@ -60,7 +60,7 @@ fn busy() -> Metrics {
     let (metrics, statuses) = metrics();
     let plugin: Arc<str> = "p".into();
     statuses.register(PluginStatus::loading(plugin.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into()));
-    let queue = QueueStats { ready: 2, lanes: 3, ..QueueStats::default() };
+    let queue = QueueStats { ready: 2, oldest_ms: 1_500, lanes: 3, ..QueueStats::default() };
     let status = statuses.handle("p").unwrap();
     status.set_subscriptions(Vec::new(), Some(Arc::new(move || queue.clone())));
     let calls = metrics.plugin(&plugin);
@@ -165,6 +165,7 @@ async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
         r#"oarlock_plugin_notification_wait_seconds_count{plugin="p"} 1"#,
         r#"workqueue_queue_duration_seconds_count{name="p",controller="p"} 1"#,
         r#"workqueue_depth{name="p",controller="p"} 2"#,
+        r#"oarlock_plugin_work_queue_oldest_seconds{plugin="p"} 1.5"#,
         r#"controller_runtime_reconcile_total{controller="p",result="error"} 1"#,
         r#"controller_runtime_reconcile_panics_total{controller="p"} 1"#,
         r#"controller_runtime_max_concurrent_reconciles{controller="p"} 3"#,

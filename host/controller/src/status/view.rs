@@ -135,6 +135,8 @@ pub(crate) struct QueueStats {
     pub(crate) parked: u64,
     /// The first parked keys.
     pub(crate) parked_keys: Vec<String>,
+    /// For how long the oldest key has waited that waits and is ready.
+    pub(crate) oldest_ms: u64,
     /// Keys that read too much through a lister that wakes, so that each of its changes queues them.
     pub(crate) wakes_by_any_change: u64,
     /// Keys that wait and are ready, as `workqueue_depth` counts them.

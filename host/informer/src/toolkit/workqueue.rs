@@ -262,6 +262,20 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.shared.state.lock().delayed.len()
     }
 
+    /// Returns for how long the oldest of the waiting keys has waited: since it was added, or since its delay
+    /// ended. Zero if none waits. Keys in process do not count. Looks at every waiting key.
+    #[must_use]
+    pub fn oldest_age(&self) -> Duration {
+        let mut state = self.shared.state.lock();
+        self.add_due(&mut state);
+        let WorkQueueState { dirty, processing, .. } = &*state;
+        let oldest = dirty.iter().fold(None, |oldest: Option<Instant>, (key, since)| {
+            let is_older = oldest.is_none_or(|oldest| *since < oldest) && !processing.contains_key(key);
+            if is_older { Some(*since) } else { oldest }
+        });
+        oldest.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
     /// Returns the processing times of the keys in process: the sum and the longest.
     #[must_use]
     pub fn unfinished(&self) -> (Duration, Duration) {

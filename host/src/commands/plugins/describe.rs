@@ -102,7 +102,11 @@ impl Description {
         }
         self.table("Subscriptions", &table);
         if let Some(queue) = &plugin.work_queue {
-            self.field("Work queue", format_args!("{} keys wait, {} parked", queue.pending, queue.parked));
+            let oldest = short(Duration::from_millis(queue.oldest_ms));
+            self.field(
+                "Work queue",
+                format_args!("{} keys wait, the oldest for {oldest}, {} parked", queue.pending, queue.parked),
+            );
         }
     }
 

@@ -120,3 +120,42 @@ async fn a_key_that_the_plugin_adds_is_an_event_unless_it_handles_a_replay() {
     queue.finish(&next, Outcome::Done);
     assert_eq!((queue.stats(1).pending, queue.n_held()), (0, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_key_is_the_one_that_has_been_ready_for_longest() {
+    let queue = PluginQueue::default();
+    let key = |name: &str| WorkKey {
+        kind: "it".into(),
+        object: contract::ObjectKey { namespace: String::new(), name: name.to_owned() },
+    };
+    let advance = |seconds: u64| tokio::time::advance(Duration::from_secs(seconds));
+    assert_eq!(queue.stats(1).oldest_ms, 0);
+    queue.add(key("delayed"), Some(Duration::from_secs(10))).unwrap();
+    advance(9).await;
+    assert_eq!((queue.stats(1).oldest_ms, queue.stats(1).delayed), (0, 1), "a key that waits for its time");
+    advance(3).await;
+    assert_eq!((queue.stats(1).oldest_ms, queue.stats(1).delayed), (2_000, 0), "it is due for 2 s");
+    queue.add_for(key("initial"), "1", true, None).unwrap();
+    advance(1).await;
+    // Added again, a key keeps its age.
+    queue.add(key("delayed"), None).unwrap();
+    queue.add_for(key("initial"), "2", false, None).unwrap();
+    assert_eq!(queue.stats(1).oldest_ms, 3_000);
+    let first = queue.next().await;
+    assert_eq!(
+        (&*first.name, queue.stats(1).oldest_ms),
+        ("delayed", 1_000),
+        "a key in process does not wait"
+    );
+    // A key that is added while it is in process is not ready before its call ends.
+    queue.add(key("delayed"), None).unwrap();
+    let second = queue.next().await;
+    advance(5).await;
+    assert_eq!((queue.stats(1).ready, queue.stats(1).oldest_ms), (0, 0));
+    queue.finish(&first, Outcome::Done);
+    assert_eq!((queue.stats(1).ready, queue.stats(1).oldest_ms), (1, 5_000));
+    queue.finish(&second, Outcome::Park);
+    queue.take_ready();
+    advance(60).await;
+    assert_eq!(queue.stats(1).oldest_ms, 0, "a parked key does not wait");
+}

@@ -35,6 +35,9 @@ pub(super) fn queues(
         .encode_histograms(encoder, all.iter().map(|it| (names(it), it.2.keys().waited_view())))?;
     catalog::QUEUE_WORK
         .encode_histograms(encoder, all.iter().map(|it| (names(it), it.2.keys().worked_view())))?;
+    let oldest =
+        all.iter().map(|(plugin, queue, _)| ([plugin.name.to_string()], queue.oldest_ms as f64 / 1000.0));
+    catalog::QUEUE_OLDEST.encode(encoder, oldest)?;
     let delayed = all.iter().map(|(plugin, queue, _)| ([plugin.name.to_string()], queue.delayed as f64));
     catalog::QUEUE_DELAYED.encode(encoder, delayed)?;
     let parked = all.iter().map(|(plugin, queue, _)| ([plugin.name.to_string()], queue.parked as f64));

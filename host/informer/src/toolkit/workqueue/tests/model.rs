@@ -1,6 +1,6 @@
-//! A model of the queue: the dirty keys, and the keys in process.
+//! A model of the queue: the dirty keys and since when, and the keys in process.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -27,14 +27,14 @@ fn step() -> impl Strategy<Value = Step> {
 
 async fn play(steps: Vec<Step>) {
     let queue = WorkQueue::<u8>::default();
-    let mut dirty = BTreeSet::new();
+    let mut dirty: BTreeMap<u8, Instant> = BTreeMap::new();
     let mut processing = BTreeSet::new();
-    let mut delayed: std::collections::BTreeMap<u8, Instant> = std::collections::BTreeMap::new();
+    let mut delayed: BTreeMap<u8, Instant> = BTreeMap::new();
     for step in steps {
         match step {
             Step::Add(key) => {
                 queue.add(key);
-                dirty.insert(key);
+                dirty.entry(key).or_insert_with(Instant::now);
             }
             Step::AddAfter(key, delay) => {
                 let due = Instant::now() + seconds(delay);
@@ -43,9 +43,9 @@ async fn play(steps: Vec<Step>) {
             }
             Step::Get => match get(&queue) {
                 Some(key) => {
-                    assert!(dirty.remove(&key) && processing.insert(key));
+                    assert!(dirty.remove(&key).is_some() && processing.insert(key));
                 }
-                None => assert!(dirty.is_subset(&processing)),
+                None => assert!(dirty.keys().all(|key| processing.contains(key))),
             },
             Step::Done(key) => {
                 queue.done(&key);
@@ -54,10 +54,14 @@ async fn play(steps: Vec<Step>) {
             Step::Advance(by) => tokio::time::advance(seconds(by)).await,
         }
         let now = Instant::now();
-        dirty.extend(delayed.iter().filter(|(_, due)| **due <= now).map(|(key, _)| *key));
-        delayed.retain(|_, due| *due > now);
-        assert_eq!(queue.len(), dirty.difference(&processing).count());
+        for (key, due) in delayed.extract_if(.., |_, due| *due <= now) {
+            dirty.entry(key).or_insert(due);
+        }
+        let waiting = || dirty.iter().filter(|(key, _)| !processing.contains(*key));
+        assert_eq!(queue.len(), waiting().count());
         assert_eq!(queue.n_delayed(), delayed.len());
+        let oldest = waiting().map(|(_, since)| now - *since).max();
+        assert_eq!(queue.oldest_age(), oldest.unwrap_or_default());
     }
 }
 

@@ -87,7 +87,11 @@ pub(crate) struct BacklogView {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct QueueView {
+    /// Keys that are ready or delayed.
     pub(crate) pending: u64,
+    /// Keys that are ready. None from a host that does not tell them from delayed ones.
+    pub(crate) ready: Option<u64>,
+    pub(crate) delayed: u64,
     pub(crate) parked: u64,
     pub(crate) oldest_ms: u64,
 }
@@ -170,10 +174,15 @@ impl PluginView {
         objects + self.work_queue.as_ref().map_or(0, |queue| queue.parked)
     }
 
-    /// Returns how many notifications and keys wait.
+    /// Returns how many notifications and keys wait for a call that is due.
     pub(crate) fn backlog(&self) -> u64 {
         let notifications: u64 = self.subscriptions.iter().map(|it| it.backlog.pending).sum();
-        notifications + self.work_queue.as_ref().map_or(0, |queue| queue.pending)
+        notifications + self.work_queue.as_ref().map_or(0, QueueView::n_ready)
+    }
+
+    /// Returns how many keys wait for their time.
+    pub(crate) fn n_delayed(&self) -> u64 {
+        self.work_queue.as_ref().map_or(0, |queue| queue.delayed)
     }
 
     /// Returns the age of the oldest notification or key that waits.
@@ -192,6 +201,15 @@ impl PluginView {
     pub(crate) fn age(&self) -> Option<Age> {
         let serving = self.generations.iter().find(|it| it.number == self.generation)?;
         Some(Age(serving.since?.elapsed()))
+    }
+}
+
+// === impl QueueView ===
+
+impl QueueView {
+    /// Returns how many keys wait and are due.
+    pub(crate) fn n_ready(&self) -> u64 {
+        self.ready.unwrap_or(self.pending)
     }
 }
 
@@ -277,6 +295,23 @@ mod tests {
             oldest(serde_json::json!({"subscriptions": notifications, "work-queue": key})),
             Duration::from_secs(400)
         );
+    }
+
+    #[test]
+    fn keys_that_wait_for_their_time_are_no_backlog() {
+        let counts = |queue: serde_json::Value| {
+            let json =
+                serde_json::json!({"subscriptions": [{"backlog": {"pending": 3}}], "work-queue": queue});
+            let plugin: PluginView = serde_json::from_value(json).unwrap();
+            (plugin.backlog(), plugin.n_delayed())
+        };
+        assert_eq!(
+            counts(serde_json::json!({"pending": 10_002, "ready": 2, "delayed": 10_000})),
+            (5, 10_000)
+        );
+        // An older host.
+        assert_eq!(counts(serde_json::json!({"pending": 4})), (7, 0));
+        assert_eq!(counts(serde_json::Value::Null), (3, 0));
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn table(plugins: &[PluginView], is_wide: bool) -> Table {
         "AGE",
     ];
     if is_wide {
-        headers.extend(["INSTANCES", "MEMORY", "GENERATIONS", "RESOURCES", "ACCOUNT", "FILE"]);
+        headers.extend(["DELAYED", "INSTANCES", "MEMORY", "GENERATIONS", "RESOURCES", "ACCOUNT", "FILE"]);
     }
     let mut table = Table::new(&headers);
     for plugin in plugins {
@@ -99,6 +99,7 @@ fn table(plugins: &[PluginView], is_wide: bool) -> Table {
             let states = plugin.generations.iter().map(|it| format!("{}:{}", it.number, it.state));
             let resources = plugin.subscriptions.iter().map(|it| it.resource.clone());
             row.extend([
+                plugin.n_delayed().to_string(),
                 plugin.usage.instances.to_string(),
                 bytes(plugin.memory()),
                 states.collect::<Vec<_>>().join(","),
@@ -146,7 +147,7 @@ mod tests {
                 {"name": "sources", "resource": "v1/configmaps", "synced": true,
                  "backlog": {"pending": 3, "parked": 1, "delivered": 10, "oldest-ms": 1500}},
             ],
-            "work-queue": {"pending": 4, "parked": 1, "oldest-ms": 2500},
+            "work-queue": {"pending": 9, "ready": 4, "delayed": 5, "parked": 1, "oldest-ms": 2500},
             "host-bytes": {"limit": 100_663_296, "used": 2048},
             "usage": {"guest-cpu-ns": 5_000_000, "host-cpu-ns": 1_000_000, "calls": 12, "restarts": 1,
                       "instances": 1, "linear-memory-bytes": 1_310_720, "failures": 2,
@@ -169,8 +170,8 @@ mod tests {
         mirror   serving,newer-waits   2            1.0.0     0123456789ab   2         7         2        1          <none>
         ");
         insta::assert_snapshot!(table(&[plugin()], true).text(true), @"
-        NAME     PHASE     GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE      INSTANCES   MEMORY   GENERATIONS        RESOURCES       ACCOUNT          FILE
-        mirror   serving   2            1.0.0     0123456789ab   1         7         2        1          <none>   1           1Mi      1:gone,2:serving   v1/configmaps   default/mirror   plugins/mirror.yaml
+        NAME     PHASE     GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE      DELAYED   INSTANCES   MEMORY   GENERATIONS        RESOURCES       ACCOUNT          FILE
+        mirror   serving   2            1.0.0     0123456789ab   1         7         2        1          <none>   5         1           1Mi      1:gone,2:serving   v1/configmaps   default/mirror   plugins/mirror.yaml
         ");
     }
 
@@ -192,7 +193,7 @@ mod tests {
         Subscriptions:
           NAME      RESOURCE        NAMESPACES   STATE    WAITING   OLDEST   PARKED   DELIVERED   MERGED
           sources   v1/configmaps   <all>        synced   3         1.5s     1        10          0
-        Work queue:       4 keys wait, the oldest for 2.5s, 1 parked
+        Work queue:       4 keys wait, the oldest for 2.5s, 5 wait for their time, 1 parked
         Calls:            12, 2 failed
         Call p99:         50µs
         Queue wait p99:   <none>

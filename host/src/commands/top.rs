@@ -33,6 +33,8 @@ struct Row {
     memory: u64,
     backlog: u64,
     oldest: Duration,
+    /// Keys that wait for their time.
+    delayed: u64,
     cache_reads: f64,
     requests: f64,
     writes: f64,
@@ -178,7 +180,7 @@ fn table(rows: &[Row], is_wide: bool) -> Table {
         "RESTARTS",
     ];
     if is_wide {
-        headers.extend(["GUEST", "HOST", "WAIT-P99", "REQUESTS/S", "IN/S", "OUT/S", "INSTANCES"]);
+        headers.extend(["GUEST", "HOST", "WAIT-P99", "REQUESTS/S", "IN/S", "OUT/S", "INSTANCES", "DELAYED"]);
     }
     let mut table = Table::new(&headers);
     for row in rows {
@@ -204,6 +206,7 @@ fn table(rows: &[Row], is_wide: bool) -> Table {
                 bytes(row.bytes_to_guest as u64),
                 bytes(row.bytes_from_guest as u64),
                 row.instances.to_string(),
+                row.delayed.to_string(),
             ]);
         }
         table.row(cells);
@@ -266,6 +269,7 @@ impl Row {
             memory: plugin.memory(),
             backlog: plugin.backlog(),
             oldest: plugin.oldest(),
+            delayed: plugin.n_delayed(),
             cache_reads: rate(|it| it.cache_reads),
             requests: rate(|it| it.requests),
             writes: rate(writes),
@@ -294,6 +298,7 @@ impl Row {
             "memory-bytes": self.memory,
             "backlog": self.backlog,
             "backlog-oldest-seconds": self.oldest.as_secs_f64(),
+            "delayed-keys": self.delayed,
             "cache-reads-per-second": self.cache_reads,
             "requests-per-second": self.requests,
             "writes-per-second": self.writes,

@@ -222,6 +222,13 @@ fn a_schedule_of_a_suspended_plugin_adds_one_key_that_waits_for_the_end_of_the_s
     let (n_before, n_ticks) = (n_calls("suspended"), n_calls("clock"));
     until_calls("clock", n_ticks + 3);
     assert_eq!((n_calls("suspended"), pending()), (n_before, Some(1)), "no call, and no second key");
+    let queue = &status("suspended")["work-queue"];
+    assert_eq!((&queue["ready"], &queue["delayed"]), (&1.into(), &0.into()), "{queue}");
+    let top: serde_json::Value =
+        serde_json::from_slice(&ask(folder, &["top", "suspended", "-o", "json"]).stdout).unwrap();
+    let row = &top["plugins"][0];
+    assert_eq!((&row["backlog"], &row["delayed-keys"]), (&1.into(), &0.into()), "{row}");
+    assert!(row["backlog-oldest-seconds"].as_f64().unwrap() > 0.0, "{row}");
     assert_eq!(stdout(&ask(folder, &["resume", "suspended"])), "plugin/suspended resumed\n");
     until_calls("suspended", n_before + 2);
     running.end("TERM");

@@ -356,12 +356,12 @@ impl PluginQueue {
         let wakes_by_any_change = self.read_sets.n_any();
         QueueStats {
             pending: (ready + delayed) as u64,
+            ready: ready as u64,
+            delayed: delayed as u64,
             parked: state.parked.len() as u64,
             parked_keys,
             oldest_ms: u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX),
             wakes_by_any_change,
-            ready: ready as u64,
-            delayed: delayed as u64,
             unfinished,
             longest,
             calls: calls as u64,

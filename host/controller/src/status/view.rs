@@ -129,8 +129,12 @@ pub(crate) struct BacklogStats {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct QueueStats {
-    /// Keys that wait.
+    /// Keys that wait, for their turn or for a time.
     pub(crate) pending: u64,
+    /// Keys that wait and are ready, as `workqueue_depth` counts them.
+    pub(crate) ready: u64,
+    /// Keys that wait for a time.
+    pub(crate) delayed: u64,
     /// Keys that are parked.
     pub(crate) parked: u64,
     /// The first parked keys.
@@ -139,12 +143,6 @@ pub(crate) struct QueueStats {
     pub(crate) oldest_ms: u64,
     /// Keys that read too much through a lister that wakes, so that each of its changes queues them.
     pub(crate) wakes_by_any_change: u64,
-    /// Keys that wait and are ready, as `workqueue_depth` counts them.
-    #[serde(skip)]
-    pub(crate) ready: u64,
-    /// Keys that wait for a time.
-    #[serde(skip)]
-    pub(crate) delayed: u64,
     /// The time of the work on keys that is in progress: the sum, and the longest.
     #[serde(skip)]
     pub(crate) unfinished: Duration,

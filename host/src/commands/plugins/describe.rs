@@ -105,7 +105,12 @@ impl Description {
             let oldest = short(Duration::from_millis(queue.oldest_ms));
             self.field(
                 "Work queue",
-                format_args!("{} keys wait, the oldest for {oldest}, {} parked", queue.pending, queue.parked),
+                format_args!(
+                    "{} keys wait, the oldest for {oldest}, {} wait for their time, {} parked",
+                    queue.n_ready(),
+                    queue.delayed,
+                    queue.parked
+                ),
             );
         }
     }

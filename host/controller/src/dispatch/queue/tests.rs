@@ -122,6 +122,30 @@ async fn a_key_that_the_plugin_adds_is_an_event_unless_it_handles_a_replay() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn keys_that_wait_for_a_time_are_counted_apart() {
+    let queue = PluginQueue::default();
+    let key = |n: usize| WorkKey {
+        kind: "it".into(),
+        object: contract::ObjectKey { namespace: String::new(), name: n.to_string() },
+    };
+    let counts = || {
+        let QueueStats { pending, ready, delayed, .. } = queue.stats(1);
+        (pending, ready, delayed)
+    };
+    (0..3).for_each(|n| queue.add(key(n), None).unwrap());
+    for _ in 0..2 {
+        let next = queue.next().await;
+        queue.finish(&next, Outcome::RequeueAfter(Duration::from_secs(600)));
+    }
+    assert_eq!(counts(), (3, 1, 2));
+    let next = queue.next().await;
+    queue.finish(&next, Outcome::Defer);
+    assert_eq!(counts(), (3, 0, 3), "a key in crash back-off waits for its time too");
+    tokio::time::advance(Duration::from_secs(600)).await;
+    assert_eq!(counts(), (3, 2, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_oldest_key_is_the_one_that_has_been_ready_for_longest() {
     let queue = PluginQueue::default();
     let key = |name: &str| WorkKey {

@@ -1,50 +1,24 @@
 //! `oarlock top`: what each plugin uses now, from two samples.
 
-use std::cmp::Ordering;
-use std::collections::HashMap;
+mod rows;
+
 use std::io::{self, IsTerminal};
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use terminal_size::{Height, Width, terminal_size};
 
+use self::rows::{Row, compare, cores, rate, rows, table};
 use super::plugin_name;
 use super::printed::{INTERVAL, names, pretty, print, yaml};
 use crate::args::{ListFormat, SortBy, TopArgs};
 use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::{Ended, Failure};
-use crate::table::{Table, cut, text_of};
-use crate::view::{PluginView, PluginsView, UsageView, WriteCount, bytes, short};
+use crate::table::{cut, text_of};
+use crate::view::PluginsView;
 
 /// The size of a terminal that does not tell its own.
 const SIZE: (usize, usize) = (80, 24);
-
-/// What one plugin used between two samples.
-#[derive(Debug, Clone)]
-struct Row {
-    name: String,
-    /// CPU time per time: 1 is one core.
-    guest_cores: f64,
-    host_cores: f64,
-    calls: f64,
-    p99: Option<Duration>,
-    queue_p99: Option<Duration>,
-    memory: u64,
-    backlog: u64,
-    oldest: Duration,
-    /// Keys that wait for their time.
-    delayed: u64,
-    cache_reads: f64,
-    requests: f64,
-    writes: f64,
-    bytes_to_guest: f64,
-    bytes_from_guest: f64,
-    instances: u64,
-    /// Since the plugin was loaded.
-    errors: u64,
-    restarts: u64,
-}
 
 pub(crate) async fn run(args: TopArgs, finding: Finding<'_>) -> Ended {
     let TopArgs { plugin, sort_by, once, output, no_headers, host } = args;
@@ -141,79 +115,6 @@ async fn sample(
     Ok(view)
 }
 
-fn rows(before: &PluginsView, now: &PluginsView) -> Vec<Row> {
-    let seconds = (now.sampled_us.saturating_sub(before.sampled_us).max(1)) as f64 / 1e6;
-    let before: HashMap<&str, &PluginView> = before.plugins.iter().map(|it| (it.name.as_str(), it)).collect();
-    let none = UsageView::default();
-    let row = |plugin: &PluginView| {
-        // A plugin that was loaded meanwhile has used all of it since.
-        let was = before.get(plugin.name.as_str()).map_or(&none, |it| &it.usage);
-        Row::new(plugin, was, seconds)
-    };
-    now.plugins.iter().map(row).collect()
-}
-
-/// Compares by a column, the larger one is the greater.
-fn compare(a: &Row, b: &Row, by: SortBy) -> Ordering {
-    match by {
-        SortBy::Cpu => a.cores().total_cmp(&b.cores()),
-        SortBy::Calls => a.calls.total_cmp(&b.calls),
-        SortBy::P99 => a.p99.cmp(&b.p99),
-        SortBy::Memory => a.memory.cmp(&b.memory),
-        SortBy::Backlog => a.backlog.cmp(&b.backlog).then(a.oldest.cmp(&b.oldest)),
-        SortBy::Errors => a.errors.cmp(&b.errors),
-    }
-}
-
-fn table(rows: &[Row], is_wide: bool) -> Table {
-    let mut headers = vec![
-        "NAME",
-        "CPU(cores)",
-        "CALLS/S",
-        "P99",
-        "MEMORY",
-        "BACKLOG",
-        "OLDEST",
-        "READS/S",
-        "WRITES/S",
-        "ERRORS",
-        "RESTARTS",
-    ];
-    if is_wide {
-        headers.extend(["GUEST", "HOST", "WAIT-P99", "REQUESTS/S", "IN/S", "OUT/S", "INSTANCES", "DELAYED"]);
-    }
-    let mut table = Table::new(&headers);
-    for row in rows {
-        let mut cells = vec![
-            row.name.clone(),
-            cores(row.cores()),
-            rate(row.calls),
-            row.p99.map_or_else(|| "-".to_owned(), short),
-            bytes(row.memory),
-            row.backlog.to_string(),
-            if row.backlog == 0 { "-".to_owned() } else { short(row.oldest) },
-            rate(row.cache_reads),
-            rate(row.writes),
-            row.errors.to_string(),
-            row.restarts.to_string(),
-        ];
-        if is_wide {
-            cells.extend([
-                cores(row.guest_cores),
-                cores(row.host_cores),
-                row.queue_p99.map_or_else(|| "-".to_owned(), short),
-                rate(row.requests),
-                bytes(row.bytes_to_guest as u64),
-                bytes(row.bytes_from_guest as u64),
-                row.instances.to_string(),
-                row.delayed.to_string(),
-            ]);
-        }
-        table.row(cells);
-    }
-    table
-}
-
 fn head(rows: &[Row], sort_by: SortBy) -> String {
     let cpu: f64 = rows.iter().map(Row::cores).sum();
     let calls: f64 = rows.iter().map(|row| row.calls).sum();
@@ -242,115 +143,9 @@ fn screen(lines: &[String], head: &str, (width, height): (usize, usize), is_firs
     text
 }
 
-/// Shows cores as kubectl does, in thousandths.
-fn cores(cores: f64) -> String {
-    let milli = cores * 1e3;
-    if milli == 0.0 || milli >= 10.0 { format!("{milli:.0}m") } else { format!("{milli:.1}m") }
-}
-
-fn rate(rate: f64) -> String {
-    if rate == 0.0 || rate >= 10.0 { format!("{rate:.0}") } else { format!("{rate:.1}") }
-}
-
-// === impl Row ===
-
-impl Row {
-    fn new(plugin: &PluginView, before: &UsageView, seconds: f64) -> Self {
-        let now = &plugin.usage;
-        let rate = |of: fn(&UsageView) -> u64| of(now).saturating_sub(of(before)) as f64 / seconds;
-        let writes = |it: &UsageView| it.writes.iter().map(|WriteCount { count, .. }| count).sum();
-        Self {
-            name: plugin.name.clone(),
-            guest_cores: rate(|it| it.guest_cpu_ns) / 1e9,
-            host_cores: rate(|it| it.host_cpu_ns) / 1e9,
-            calls: rate(|it| it.calls),
-            p99: now.call_duration.since(&before.call_duration).p99(),
-            queue_p99: now.queue_duration.since(&before.queue_duration).p99(),
-            memory: plugin.memory(),
-            backlog: plugin.backlog(),
-            oldest: plugin.oldest(),
-            delayed: plugin.n_delayed(),
-            cache_reads: rate(|it| it.cache_reads),
-            requests: rate(|it| it.requests),
-            writes: rate(writes),
-            bytes_to_guest: rate(|it| it.bytes_to_guest),
-            bytes_from_guest: rate(|it| it.bytes_from_guest),
-            instances: now.instances,
-            errors: now.failures,
-            restarts: now.restarts,
-        }
-    }
-
-    fn cores(&self) -> f64 {
-        self.guest_cores + self.host_cores
-    }
-
-    fn json(&self) -> Value {
-        let seconds = |it: Option<Duration>| it.map(|it| it.as_secs_f64());
-        json!({
-            "name": self.name,
-            "cpu-cores": self.cores(),
-            "guest-cpu-cores": self.guest_cores,
-            "host-cpu-cores": self.host_cores,
-            "calls-per-second": self.calls,
-            "call-p99-seconds": seconds(self.p99),
-            "queue-wait-p99-seconds": seconds(self.queue_p99),
-            "memory-bytes": self.memory,
-            "backlog": self.backlog,
-            "backlog-oldest-seconds": self.oldest.as_secs_f64(),
-            "delayed-keys": self.delayed,
-            "cache-reads-per-second": self.cache_reads,
-            "requests-per-second": self.requests,
-            "writes-per-second": self.writes,
-            "bytes-to-guest-per-second": self.bytes_to_guest,
-            "bytes-from-guest-per-second": self.bytes_from_guest,
-            "instances": self.instances,
-            "errors": self.errors,
-            "restarts": self.restarts,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::Durations;
-
-    fn sampled(sampled_us: u64, plugins: &[(&str, u64, u64)]) -> PluginsView {
-        let plugin = |&(name, calls, cpu_ms): &(&str, u64, u64)| PluginView {
-            name: name.to_owned(),
-            usage: UsageView {
-                calls,
-                guest_cpu_ns: cpu_ms * 1_000_000,
-                call_duration: Durations(vec![(50_000, calls)]),
-                linear_memory_bytes: 1 << 20,
-                ..UsageView::default()
-            },
-            ..PluginView::default()
-        };
-        PluginsView { sampled_us, plugins: plugins.iter().map(plugin).collect(), ..PluginsView::default() }
-    }
-
-    #[test]
-    fn rates_are_of_the_time_between_the_samples() {
-        let before = sampled(1_000_000, &[("a", 10, 5), ("b", 0, 0)]);
-        let now = sampled(3_000_000, &[("a", 2_010, 25), ("b", 0, 0), ("c", 4, 2_400)]);
-        let mut rows = rows(&before, &now);
-        rows.sort_by(|a, b| compare(b, a, SortBy::Cpu));
-        insta::assert_snapshot!(table(&rows, false).text(true), @"
-        NAME   CPU(cores)   CALLS/S   P99    MEMORY   BACKLOG   OLDEST   READS/S   WRITES/S   ERRORS   RESTARTS
-        c      1200m        2.0       50µs   1Mi      0         -        0         0          0        0
-        a      10m          1000      50µs   1Mi      0         -        0         0          0        0
-        b      0m           0         -      1Mi      0         -        0         0          0        0
-        ");
-        rows.sort_by(|a, b| compare(b, a, SortBy::Calls));
-        assert_eq!(rows[0].name, "a");
-        assert_eq!(rows[0].json()["calls-per-second"], 1000.0);
-        assert_eq!(
-            head(&rows, SortBy::Calls),
-            "3 plugins, 1210m CPU, 1002 calls/s, sorted by calls, Ctrl-C ends"
-        );
-    }
 
     #[test]
     fn a_screen_fits_a_terminal_of_40_columns_and_3_lines() {

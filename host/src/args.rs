@@ -22,12 +22,12 @@ use oarlock_controller::account::{Account, DEFAULT_HOST_ACCOUNT};
 
 pub(crate) use self::caches::CacheArgs;
 pub(crate) use self::control::{
-    HostChoice, LinesChoice, ListFormat, ListOutput, LogFormat, LogsArgs, ParkedArgs, ParkedChoice,
-    PluginChoice, PluginsArgs, RedeliverArgs, RollbackArgs, SortBy, TopArgs,
+    AnswerFormat, AnswerOutput, HostChoice, LinesChoice, ListFormat, ListOutput, LogFormat, LogsArgs,
+    ParkedArgs, ParkedChoice, PluginsArgs, RedeliverArgs, RollbackArgs, SortBy, SuspendArgs, TopArgs,
 };
 pub(crate) use self::host::{ClusterArgs, DevArgs, ElectionArgs, HostArgs, RunArgs};
 pub(crate) use self::install::{Image, InstallArgs, NamespaceName};
-pub(crate) use self::kubectl::{ClusterChoice, KubectlArgs, KubectlCommand, RemoteChoice};
+pub(crate) use self::kubectl::{ClusterChoice, KubectlArgs, KubectlCommand, RemoteChoice, SuspendChoice};
 pub(crate) use self::plugin::{BuildArgs, CheckArgs, DoctorArgs, DoctorFormat, NewArgs, TestArgs};
 pub(crate) use self::plugin_objects::PluginObjectArgs;
 pub(crate) use self::record::RecordArgs;
@@ -132,9 +132,9 @@ pub(crate) enum Command {
     /// Makes the host try parked objects or keys again, now.
     Redeliver(RedeliverArgs),
     /// Stops the calls of a plugin. Its notifications wait.
-    Suspend(PluginChoice),
+    Suspend(SuspendArgs),
     /// Calls a suspended plugin again.
-    Resume(PluginChoice),
+    Resume(SuspendArgs),
     /// Goes back to the version of a plugin that served before.
     Rollback(RollbackArgs),
     /// Prints the completions of this command line for a shell.

@@ -52,16 +52,13 @@ async fn command(args: KubectlArgs) -> Ended {
             let place = server.place(place.all_namespaces, place.cluster);
             events::list(&server, &place, plugin.as_deref(), list).await
         }
-        KubectlCommand::Suspend(it) => {
-            suspend::set(&server, &server.place(false, it.cluster), &it.plugin, true).await
-        }
-        KubectlCommand::Resume(it) => {
-            suspend::set(&server, &server.place(false, it.cluster), &it.plugin, false).await
-        }
+        KubectlCommand::Suspend(it) => suspend::set(&server, it, true).await,
+        KubectlCommand::Resume(it) => suspend::set(&server, it, false).await,
         KubectlCommand::Top { plugin, place, sort_by, output, no_headers, watch, host } => {
             let place = server.place(place.all_namespaces, place.cluster);
             let plugin = plugin.as_deref().map(|it| place.object_name(it)).transpose()?;
-            let shown = top::Shown { sort_by, once: !watch, output, no_headers };
+            let repeat = if watch { top::Repeat::Always } else { top::Repeat::Never };
+            let shown = top::Shown { sort_by, repeat, output, no_headers };
             top::show(remote::connect(&server, &place, host).await?, plugin, shown).await
         }
         KubectlCommand::Logs { plugin, lines, host } => {
@@ -74,16 +71,16 @@ async fn command(args: KubectlArgs) -> Ended {
             let plugin = plugin.as_deref().map(|it| place.object_name(it)).transpose()?;
             parked::show(remote::connect(&server, &place, host).await?, plugin, list).await
         }
-        KubectlCommand::Redeliver { plugin, parked, host } => {
+        KubectlCommand::Redeliver { plugin, parked, output, host } => {
             let place = server.place(false, plugin.cluster);
             let name = place.object_name(&plugin.plugin)?;
             let what = parked::requested(parked, name)?;
-            parked::deliver_again(remote::connect(&server, &place, host).await?, name, what).await
+            parked::deliver_again(remote::connect(&server, &place, host).await?, name, what, output).await
         }
-        KubectlCommand::Rollback { plugin, release, host } => {
+        KubectlCommand::Rollback { plugin, release, output, host } => {
             let place = server.place(false, plugin.cluster);
             let name = place.object_name(&plugin.plugin)?;
-            lifecycle::go_back(remote::connect(&server, &place, host).await?, name, release).await
+            lifecycle::go_back(remote::connect(&server, &place, host).await?, name, release, output).await
         }
     }
 }

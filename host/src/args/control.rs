@@ -51,6 +51,22 @@ pub(crate) enum ListFormat {
     Name,
 }
 
+/// How the answer to a command is printed.
+#[derive(Debug, Clone, Copy, Default, ClapArgs)]
+pub(crate) struct AnswerOutput {
+    /// The format of the answer. Otherwise a line for people.
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<AnswerFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnswerFormat {
+    /// The answer as JSON.
+    Json,
+    /// The answer as YAML.
+    Yaml,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PluginsArgs {
     /// The plugin to describe in detail. Otherwise all are listed.
@@ -77,6 +93,11 @@ pub(crate) struct TopArgs {
     /// Prints one table and ends, also in a terminal.
     #[arg(long)]
     pub(crate) once: bool,
+
+    /// Prints a sample every second, until Ctrl-C: a JSON object in a line, a document of YAML, or rows.
+    /// In a terminal a table is drawn again, also without this flag.
+    #[arg(short, long, conflicts_with = "once")]
+    pub(crate) watch: bool,
 
     /// The format. Otherwise a table.
     #[arg(short, long, value_enum, value_name = "FORMAT")]
@@ -129,6 +150,9 @@ pub(crate) struct RedeliverArgs {
 
     #[command(flatten)]
     pub(crate) parked: ParkedChoice,
+
+    #[command(flatten)]
+    pub(crate) output: AnswerOutput,
 
     #[command(flatten)]
     pub(crate) host: HostChoice,
@@ -193,9 +217,12 @@ pub(crate) enum LogFormat {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct PluginChoice {
+pub(crate) struct SuspendArgs {
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugin: String,
+
+    #[command(flatten)]
+    pub(crate) output: AnswerOutput,
 
     #[command(flatten)]
     pub(crate) host: HostChoice,
@@ -209,6 +236,9 @@ pub(crate) struct RollbackArgs {
     /// Goes back to no version, but lets the host try those again that were rolled back.
     #[arg(long)]
     pub(crate) release: bool,
+
+    #[command(flatten)]
+    pub(crate) output: AnswerOutput,
 
     #[command(flatten)]
     pub(crate) host: HostChoice,

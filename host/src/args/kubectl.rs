@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-use super::control::{LinesChoice, ListFormat, ListOutput, ParkedChoice, SortBy};
+use super::control::{AnswerOutput, LinesChoice, ListFormat, ListOutput, ParkedChoice, SortBy};
 use super::{Environment, install::NamespaceName};
 
 /// Shows and controls the Plugins of a cluster.
@@ -75,7 +75,8 @@ pub(crate) enum KubectlCommand {
         /// Leaves out the line with the names of the columns.
         #[arg(long)]
         no_headers: bool,
-        /// Shows a new table every second, in a terminal.
+        /// Prints a sample every second, until Ctrl-C: a JSON object in a line, a document of YAML, or rows.
+        /// In a terminal a table is drawn again.
         #[arg(short, long)]
         watch: bool,
         #[command(flatten)]
@@ -122,6 +123,8 @@ pub(crate) enum KubectlCommand {
         #[command(flatten)]
         parked: ParkedChoice,
         #[command(flatten)]
+        output: AnswerOutput,
+        #[command(flatten)]
         host: RemoteChoice,
     },
     /// Goes back to the version of a Plugin that served before.
@@ -132,12 +135,24 @@ pub(crate) enum KubectlCommand {
         #[arg(long)]
         release: bool,
         #[command(flatten)]
+        output: AnswerOutput,
+        #[command(flatten)]
         host: RemoteChoice,
     },
     /// Stops the calls of a Plugin. Its notifications wait.
-    Suspend(ObjectChoice),
+    Suspend(SuspendChoice),
     /// Calls a suspended Plugin again.
-    Resume(ObjectChoice),
+    Resume(SuspendChoice),
+}
+
+/// A Plugin that is suspended or resumed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SuspendChoice {
+    #[command(flatten)]
+    pub(crate) plugin: ObjectChoice,
+
+    #[command(flatten)]
+    pub(crate) output: AnswerOutput,
 }
 
 /// One Plugin or ClusterPlugin.

@@ -343,6 +343,21 @@ fn help_lists_commands_and_arguments() {
 }
 
 #[test]
+fn commands_answer_in_the_formats_of_data_only() {
+    let parse = |line: &str| Args::try_parse_from(line.split(' '));
+    for command in ["suspend a", "resume a", "rollback a", "rollback a --release", "redeliver a --all"] {
+        for format in ["json", "yaml"] {
+            assert!(parse(&format!("oarlock {command} -o {format}")).is_ok(), "{command}");
+            let words = format!("kubectl-oarlock {command} -o {format}");
+            assert!(KubectlArgs::try_parse_from(words.split(' ')).is_ok(), "{command}");
+        }
+        assert!(parse(&format!("oarlock {command} -o wide")).is_err(), "{command}");
+    }
+    assert!(parse("oarlock top -w -o json").is_ok());
+    assert!(parse("oarlock top -w --once").is_err());
+}
+
+#[test]
 fn a_new_plugin_is_a_handler_of_configmaps_by_default() {
     let parse = |line: &str| Args::try_parse_from(line.split(' '));
     let new = |line: &str| match parse(line).unwrap().command {

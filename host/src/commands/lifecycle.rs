@@ -3,48 +3,56 @@
 use serde_json::{Value, json};
 
 use super::plugin_name;
-use super::printed::print;
-use crate::args::{PluginChoice, RollbackArgs};
+use super::printed::print_answer;
+use crate::args::{AnswerOutput, RollbackArgs, SuspendArgs};
 use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::Ended;
 
-pub(crate) async fn suspend(args: PluginChoice, finding: Finding<'_>) -> Ended {
-    let PluginChoice { plugin, host } = args;
-    let plugin = plugin_name(&plugin)?;
-    let _: Value =
-        connect(host, finding).await?.post(&format!("/v1/plugins/{plugin}/suspend"), json!({})).await?;
-    print(&format!("plugin/{plugin} suspended\n"))
+pub(crate) async fn suspend(args: SuspendArgs, finding: Finding<'_>) -> Ended {
+    set(args, finding, "suspend", "suspended").await
 }
 
-pub(crate) async fn resume(args: PluginChoice, finding: Finding<'_>) -> Ended {
-    let PluginChoice { plugin, host } = args;
+pub(crate) async fn resume(args: SuspendArgs, finding: Finding<'_>) -> Ended {
+    set(args, finding, "resume", "resumed").await
+}
+
+async fn set(args: SuspendArgs, finding: Finding<'_>, operation: &str, done: &str) -> Ended {
+    let SuspendArgs { plugin, output, host } = args;
     let plugin = plugin_name(&plugin)?;
-    let _: Value =
-        connect(host, finding).await?.post(&format!("/v1/plugins/{plugin}/resume"), json!({})).await?;
-    print(&format!("plugin/{plugin} resumed\n"))
+    let path = format!("/v1/plugins/{plugin}/{operation}");
+    let answer: Value = connect(host, finding).await?.post(&path, json!({})).await?;
+    print_answer(output, &answer, || format!("plugin/{plugin} {done}\n"))
 }
 
 pub(crate) async fn rollback(args: RollbackArgs, finding: Finding<'_>) -> Ended {
-    let RollbackArgs { plugin, release, host } = args;
+    let RollbackArgs { plugin, release, output, host } = args;
     let plugin = plugin_name(&plugin)?;
-    go_back(connect(host, finding).await?, plugin, release).await
+    go_back(connect(host, finding).await?, plugin, release, output).await
 }
 
 /// Lets a host go back, or release versions, and prints what it did.
-pub(crate) async fn go_back(mut client: ControlClient, plugin: &str, release: bool) -> Ended {
+pub(crate) async fn go_back(
+    mut client: ControlClient,
+    plugin: &str,
+    release: bool,
+    output: AnswerOutput,
+) -> Ended {
     let object = client.names().object(plugin);
     if release {
         let path = client.names().operation(plugin, "release");
         let done: Value = client.post(&path, json!({})).await?;
-        return print(&format!("{object}: {} versions released from quarantine\n", done["released"]));
+        let line = || format!("{object}: {} versions released from quarantine\n", done["released"]);
+        return print_answer(output, &done, line);
     }
     let path = client.names().operation(plugin, "rollback");
     let done: Value = client.post(&path, json!({})).await?;
     let text = |field: &str| done[field].as_str().unwrap_or_default().to_owned();
     let digest: String = text("to-digest").chars().take(12).collect();
-    print(&format!(
-        "{object} rolled back from generation {} to version {} ({digest})\n",
-        done["from"],
-        text("to-version").escape_debug()
-    ))
+    print_answer(output, &done, || {
+        format!(
+            "{object} rolled back from generation {} to version {} ({digest})\n",
+            done["from"],
+            text("to-version").escape_debug()
+        )
+    })
 }

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plugin_name;
-use super::printed::{INTERVAL, ListPrinter, Shown, print};
+use super::printed::{INTERVAL, ListPrinter, Shown, print_answer};
 use crate::age::Age;
-use crate::args::{ListOutput, ParkedArgs, ParkedChoice, RedeliverArgs};
+use crate::args::{AnswerOutput, ListOutput, ParkedArgs, ParkedChoice, RedeliverArgs};
 use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::{Ended, Failure};
 use crate::table::Table;
@@ -57,10 +57,10 @@ pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, list: 
 }
 
 pub(crate) async fn redeliver(args: RedeliverArgs, finding: Finding<'_>) -> Ended {
-    let RedeliverArgs { plugin, parked, host } = args;
+    let RedeliverArgs { plugin, parked, output, host } = args;
     let plugin = plugin_name(&plugin)?;
     let what = requested(parked, plugin)?;
-    deliver_again(connect(host, finding).await?, plugin, what).await
+    deliver_again(connect(host, finding).await?, plugin, what, output).await
 }
 
 /// Returns the request for what is to be tried again.
@@ -89,15 +89,20 @@ pub(crate) fn requested(parked: ParkedChoice, plugin: &str) -> Result<Value, Fai
 }
 
 /// Lets a host try it again, and prints how much that is.
-pub(crate) async fn deliver_again(mut client: ControlClient, plugin: &str, what: Value) -> Ended {
+pub(crate) async fn deliver_again(
+    mut client: ControlClient,
+    plugin: &str,
+    what: Value,
+    output: AnswerOutput,
+) -> Ended {
     let path = client.names().operation(plugin, "redeliver");
     let done: Value = client.post(&path, what).await?;
     let object = client.names().object(plugin);
-    match done["redelivered"].as_u64().unwrap_or(0) {
-        0 => print(&format!("{object}: nothing is parked\n")),
-        1 => print(&format!("{object}: 1 object or key is tried again\n")),
-        n => print(&format!("{object}: {n} objects and keys are tried again\n")),
-    }
+    print_answer(output, &done, || match done["redelivered"].as_u64().unwrap_or(0) {
+        0 => format!("{object}: nothing is parked\n"),
+        1 => format!("{object}: 1 object or key is tried again\n"),
+        n => format!("{object}: {n} objects and keys are tried again\n"),
+    })
 }
 
 fn table(parked: &[ParkedOf], is_wide: bool) -> Table {

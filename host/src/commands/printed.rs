@@ -3,15 +3,18 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use oarlock_controller::report::{OneLine, write_json_pretty};
+use oarlock_controller::report::{OneLine, write_json, write_json_pretty};
 use serde_json::Value;
 
-use crate::args::{ListFormat, ListOutput};
+use crate::args::{AnswerFormat, AnswerOutput, ListFormat, ListOutput};
 use crate::failure::{Ended, Failure};
 use crate::table::{Table, Widths, text_of};
 
 /// The interval at which `--watch` asks the host.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The line between two documents of YAML.
+pub(super) const DOCUMENT_END: &str = "---";
 
 /// What a list shows of one answer of the host.
 pub(crate) struct Shown {
@@ -51,6 +54,23 @@ pub(crate) fn pretty(json: &Value) -> Result<String, Failure> {
     write_json_pretty(&mut text, json).map_err(Failure::running)?;
     text.push(b'\n');
     String::from_utf8(text).map_err(Failure::running)
+}
+
+/// Returns JSON in one line, with a newline at the end.
+pub(super) fn line(json: &Value) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    write_json(&mut text, json).map_err(Failure::running)?;
+    text.push(b'\n');
+    String::from_utf8(text).map_err(Failure::running)
+}
+
+/// Prints the answer to a command: in a format, or as the line for people.
+pub(crate) fn print_answer(output: AnswerOutput, answer: &Value, line: impl FnOnce() -> String) -> Ended {
+    match output.output {
+        Some(AnswerFormat::Json) => print(&pretty(answer)?),
+        Some(AnswerFormat::Yaml) => print(&yaml(answer)?),
+        None => print(&line()),
+    }
 }
 
 /// Returns JSON as YAML, with a newline at the end. YAML escapes characters that control a terminal.
@@ -101,7 +121,12 @@ impl ListPrinter {
         };
         let before = std::mem::replace(&mut self.before, now);
         let is_new = |at: usize| at < headers || !before.contains(&self.before[at - headers]);
-        Ok(lines.into_iter().enumerate().filter(|(at, _)| is_new(*at)).map(|(_, line)| line).collect())
+        let mut new: Vec<_> =
+            lines.into_iter().enumerate().filter(|(at, _)| is_new(*at)).map(|(_, line)| line).collect();
+        if self.output.output == Some(ListFormat::Yaml) && !is_first && !new.is_empty() {
+            new.insert(0, DOCUMENT_END.to_owned());
+        }
+        Ok(new)
     }
 }
 
@@ -113,6 +138,20 @@ mod tests {
     fn no_name_controls_the_terminal() {
         let shown = names(&["mirror sources a\u{1b}[2J\nb".to_owned(), "plugin/a".to_owned()]);
         assert_eq!(shown, [r"mirror sources a\u{1b}[2J\nb", "plugin/a"]);
+    }
+
+    #[test]
+    fn documents_of_a_watched_list_in_yaml_are_separate() {
+        let output = ListOutput { output: Some(ListFormat::Yaml), no_headers: false, watch: true };
+        let mut printer = ListPrinter::new(output);
+        let mut changed = |phase: &str| {
+            let json = serde_json::json!({"name": "a", "phase": phase});
+            let shown = Shown { json, table: Table::default(), names: Vec::new() };
+            text_of(printer.changed(&shown, "nothing").unwrap())
+        };
+        assert_eq!(changed("loading"), "name: a\nphase: loading\n");
+        assert_eq!(changed("loading"), "");
+        assert_eq!(changed("serving"), "---\nname: a\nphase: serving\n");
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(super) fn nothing(place: &Place) -> String {
 }
 
 /// Returns an object as kubectl shows it: without the fields of server-side apply.
-fn json_of(mut object: DynamicObject, place: &Place) -> Result<Value, Failure> {
+pub(super) fn json_of(mut object: DynamicObject, place: &Place) -> Result<Value, Failure> {
     object.metadata.managed_fields = None;
     let mut json = serde_json::to_value(object).map_err(Failure::running)?;
     // Items of a list have no type of their own.

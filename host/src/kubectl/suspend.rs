@@ -4,16 +4,19 @@
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::{ApiServer, Place, failure};
-use crate::commands::printed::print;
+use super::{ApiServer, failure, objects};
+use crate::args::SuspendChoice;
+use crate::commands::printed::print_answer;
 use crate::failure::Ended;
 
-/// Sets whether the host calls a plugin.
-pub(super) async fn set(server: &ApiServer, place: &Place, plugin: &str, is_suspended: bool) -> Ended {
-    let name = place.object_name(plugin)?;
+/// Sets whether the host calls a plugin. The answer is the object, as `kubectl patch` prints it.
+pub(super) async fn set(server: &ApiServer, choice: SuspendChoice, is_suspended: bool) -> Ended {
+    let SuspendChoice { plugin, output } = choice;
+    let place = server.place(false, plugin.cluster);
+    let name = place.object_name(&plugin.plugin)?;
     let patch = Patch::Merge(json!({"spec": {"suspend": is_suspended}}));
     let params = PatchParams { field_manager: Some("kubectl-oarlock".to_owned()), ..PatchParams::default() };
-    server.objects(place).patch(name, &params, &patch).await.map_err(failure)?;
+    let object = server.objects(&place).patch(name, &params, &patch).await.map_err(failure)?;
     let done = if is_suspended { "suspended" } else { "resumed" };
-    print(&format!("{} {done}\n", place.printed(name)))
+    print_answer(output, &objects::json_of(object, &place)?, || format!("{} {done}\n", place.printed(name)))
 }

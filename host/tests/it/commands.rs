@@ -1,5 +1,6 @@
 //! The commands that ask a running host, in the ways of a person in a hurry.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -28,6 +29,22 @@ fn stdout(output: &Output) -> String {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a command that goes on, until what it has printed is enough. Returns the lines.
+fn until(folder: &Path, args: &[&str], is_enough: impl Fn(&[String]) -> bool) -> Vec<String> {
+    let mut child = command(folder, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = Vec::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        lines.push(line.unwrap());
+        if is_enough(&lines) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return lines;
+        }
+    }
+    let ended = child.wait_with_output().unwrap();
+    panic!("{args:?} ended: {} {lines:#?}", stderr(&ended));
 }
 
 /// Starts a host with one plugin, `broken`, whose component is missing.
@@ -89,9 +106,27 @@ fn a_running_host_is_found_and_asked() {
     assert!(logs.contains("missing.wasm"), "{logs}");
     assert!(stderr(&ask(folder, &["dead-letters"])).contains("nothing is parked"));
 
+    let samples = until(folder, &["top", "-w", "-o", "json"], |lines| lines.len() == 2);
+    for sample in samples {
+        let sample: serde_json::Value = serde_json::from_str(&sample).unwrap();
+        assert_eq!(sample["plugins"][0]["name"], "broken");
+    }
+    let is_second = |lines: &[String]| lines.iter().filter(|line| *line == "refused-files: []").count() == 2;
+    let documents = until(folder, &["plugins", "-w", "-o", "yaml"], is_second);
+    assert_eq!(documents.iter().filter(|line| *line == "---").count(), 1, "{documents:#?}");
+
     assert_eq!(stdout(&ask(folder, &["suspend", "broken"])), "plugin/broken suspended\n");
     assert!(stdout(&ask(folder, &["plugins"])).contains("suspended"));
     assert_eq!(stdout(&ask(folder, &["resume", "broken"])), "plugin/broken resumed\n");
+    for operation in ["suspend", "resume"] {
+        let answer = ask(folder, &[operation, "broken", "-o", "json"]).stdout;
+        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer, serde_json::json!({"plugin": "broken"}));
+        assert_eq!(stdout(&ask(folder, &[operation, "broken", "-o", "yaml"])), "plugin: broken\n");
+    }
+    let answer = ask(folder, &["rollback", "broken", "--release", "-o", "json"]).stdout;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer, serde_json::json!({"released": 0}));
     let output = ask(folder, &["rollback", "broken"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("cannot be rolled back"), "{}", stderr(&output));
@@ -178,6 +213,9 @@ fn what_a_plugin_failed_to_handle_is_listed_and_redelivered() {
     }
     let logs = stdout(&ask(folder, &["logs", "traps", "-o", "json"]));
     assert_eq!(logs.matches(r#""outcome":"parked""#).count(), 2, "{logs}");
+    let answer = ask(folder, &["redeliver", "traps", "--all", "-o", "json"]).stdout;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer, serde_json::json!({"plugin": "traps", "redelivered": 1}));
     running.end("TERM");
 }
 

@@ -18,6 +18,9 @@ pub(super) struct Row {
     guest_cores: f64,
     host_cores: f64,
     pub(super) calls: f64,
+    /// The time of all calls, and of the waits for imports within them, per time.
+    call_wall: f64,
+    import_wait: f64,
     p99: Option<Duration>,
     queue_p99: Option<Duration>,
     memory: u64,
@@ -28,6 +31,8 @@ pub(super) struct Row {
     cache_reads: f64,
     requests: f64,
     writes: f64,
+    /// Since the plugin was loaded, with the rate of each.
+    writes_by_code: Vec<(WriteCount, f64)>,
     bytes_to_guest: f64,
     bytes_from_guest: f64,
     instances: u64,
@@ -77,7 +82,19 @@ pub(super) fn table(rows: &[Row], is_wide: bool) -> Table {
         "RESTARTS",
     ];
     if is_wide {
-        headers.extend(["GUEST", "HOST", "WAIT-P99", "REQUESTS/S", "IN/S", "OUT/S", "INSTANCES", "DELAYED"]);
+        headers.extend([
+            "GUEST",
+            "HOST",
+            "WAIT-P99",
+            "REQUESTS/S",
+            "IN/S",
+            "OUT/S",
+            "INSTANCES",
+            "DELAYED",
+            "WALL/S",
+            "IMPORT-WAIT/S",
+            "WRITES",
+        ]);
     }
     let mut table = Table::new(&headers);
     for row in rows {
@@ -104,6 +121,9 @@ pub(super) fn table(rows: &[Row], is_wide: bool) -> Table {
                 bytes(row.bytes_from_guest as u64),
                 row.instances.to_string(),
                 row.delayed.to_string(),
+                per_second(row.call_wall),
+                per_second(row.import_wait),
+                row.n_writes().to_string(),
             ]);
         }
         table.row(cells);
@@ -122,11 +142,21 @@ pub(super) fn rate(rate: f64) -> String {
     if rate == 0.0 || rate >= 10.0 { format!("{rate:.0}") } else { format!("{rate:.1}") }
 }
 
+/// Shows a time per second.
+fn per_second(seconds: f64) -> String {
+    short(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
 // === impl Row ===
 
 impl Row {
     fn new(plugin: &PluginView, before: &UsageView, seconds: f64) -> Self {
         let now = &plugin.usage;
+        let with_rate = |it: &WriteCount| {
+            let was = before.writes.iter().find(|was| (&was.verb, &was.code) == (&it.verb, &it.code));
+            let since = it.count.saturating_sub(was.map_or(0, |was| was.count));
+            (it.clone(), since as f64 / seconds)
+        };
         let rate = |of: fn(&UsageView) -> u64| of(now).saturating_sub(of(before)) as f64 / seconds;
         let writes = |it: &UsageView| it.writes.iter().map(|WriteCount { count, .. }| count).sum();
         Self {
@@ -134,6 +164,8 @@ impl Row {
             guest_cores: rate(|it| it.guest_cpu_ns) / 1e9,
             host_cores: rate(|it| it.host_cpu_ns) / 1e9,
             calls: rate(|it| it.calls),
+            call_wall: rate(|it| it.call_wall_ns) / 1e9,
+            import_wait: rate(|it| it.import_wait_ns) / 1e9,
             p99: now.call_duration.since(&before.call_duration).p99(),
             queue_p99: now.queue_duration.since(&before.queue_duration).p99(),
             memory: plugin.memory(),
@@ -143,6 +175,7 @@ impl Row {
             cache_reads: rate(|it| it.cache_reads),
             requests: rate(|it| it.requests),
             writes: rate(writes),
+            writes_by_code: now.writes.iter().map(with_rate).collect(),
             bytes_to_guest: rate(|it| it.bytes_to_guest),
             bytes_from_guest: rate(|it| it.bytes_from_guest),
             instances: now.instances,
@@ -156,15 +189,27 @@ impl Row {
         self.guest_cores + self.host_cores
     }
 
+    /// Returns how many writes the plugin has made since it was loaded.
+    fn n_writes(&self) -> u64 {
+        self.writes_by_code.iter().map(|(it, _)| it.count).sum()
+    }
+
     /// Returns the row as JSON.
     pub(super) fn json(&self) -> Value {
         let seconds = |it: Option<Duration>| it.map(|it| it.as_secs_f64());
+        let write = |(write, per_second): &(WriteCount, f64)| {
+            let WriteCount { verb, code, count } = write;
+            json!({"verb": verb, "code": code, "count": count, "per-second": per_second})
+        };
+        let writes_by_code: Vec<_> = self.writes_by_code.iter().map(write).collect();
         json!({
             "name": self.name,
             "cpu-cores": self.cores(),
             "guest-cpu-cores": self.guest_cores,
             "host-cpu-cores": self.host_cores,
             "calls-per-second": self.calls,
+            "call-wall-seconds-per-second": self.call_wall,
+            "import-wait-seconds-per-second": self.import_wait,
             "call-p99-seconds": seconds(self.p99),
             "queue-wait-p99-seconds": seconds(self.queue_p99),
             "memory-bytes": self.memory,
@@ -174,6 +219,8 @@ impl Row {
             "cache-reads-per-second": self.cache_reads,
             "requests-per-second": self.requests,
             "writes-per-second": self.writes,
+            "writes": self.n_writes(),
+            "writes-by-code": writes_by_code,
             "bytes-to-guest-per-second": self.bytes_to_guest,
             "bytes-from-guest-per-second": self.bytes_from_guest,
             "instances": self.instances,
@@ -186,7 +233,7 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::Durations;
+    use crate::view::{Durations, HostBytesView, QueueView};
 
     fn sampled(sampled_us: u64, plugins: &[(&str, u64, u64)]) -> PluginsView {
         let plugin = |&(name, calls, cpu_ms): &(&str, u64, u64)| PluginView {
@@ -221,6 +268,55 @@ mod tests {
         assert_eq!(
             super::super::head(&rows, SortBy::Calls),
             "3 plugins, 1210m CPU, 1002 calls/s, sorted by calls, Ctrl-C ends"
+        );
+    }
+
+    #[test]
+    fn a_row_accounts_for_times_writes_and_keys() {
+        let write = |code: &str, count: u64| WriteCount { verb: "apply".into(), code: code.into(), count };
+        let view = |sampled_us: u64, call_wall_ms: u64, writes: Vec<WriteCount>| {
+            let usage = UsageView {
+                call_wall_ns: call_wall_ms * 1_000_000,
+                import_wait_ns: call_wall_ms * 250_000,
+                writes,
+                instances: 2,
+                ..UsageView::default()
+            };
+            let queue = QueueView {
+                pending: 1_003,
+                ready: Some(3),
+                delayed: 1_000,
+                oldest_ms: 400_000,
+                ..QueueView::default()
+            };
+            let plugin = PluginView {
+                name: "a".to_owned(),
+                usage,
+                work_queue: Some(queue),
+                host_bytes: HostBytesView { used: 2_048, limit: 0 },
+                ..PluginView::default()
+            };
+            PluginsView { sampled_us, plugins: vec![plugin], ..PluginsView::default() }
+        };
+        let before = view(1_000_000, 500, vec![write("200", 5)]);
+        let now = view(3_000_000, 3_500, vec![write("200", 9), write("409", 1)]);
+        let rows = rows(&before, &now);
+        insta::assert_snapshot!(table(&rows, true).text(true), @"
+        NAME   CPU(cores)   CALLS/S   P99   MEMORY   BACKLOG   OLDEST   READS/S   WRITES/S   ERRORS   RESTARTS   GUEST   HOST   WAIT-P99   REQUESTS/S   IN/S   OUT/S   INSTANCES   DELAYED   WALL/S   IMPORT-WAIT/S   WRITES
+        a      0m           0         -     2Ki      3         6m40s    0         2.5        0        0          0m      0m     -          0            0      0       2           1000      1.5s     375ms           10
+        ");
+        let json = rows[0].json();
+        let of = |field: &str| json[field].clone();
+        assert_eq!(of("call-wall-seconds-per-second"), 1.5);
+        assert_eq!(of("import-wait-seconds-per-second"), 0.375);
+        assert_eq!((of("backlog"), of("delayed-keys")), (3.into(), 1_000.into()));
+        assert_eq!((of("writes"), of("writes-per-second")), (10.into(), 2.5.into()));
+        assert_eq!(
+            of("writes-by-code"),
+            json!([
+                {"verb": "apply", "code": "200", "count": 9, "per-second": 2.0},
+                {"verb": "apply", "code": "409", "count": 1, "per-second": 0.5},
+            ])
         );
     }
 }

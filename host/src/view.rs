@@ -44,6 +44,9 @@ pub(crate) struct PluginView {
     pub(crate) subscriptions: Vec<SubscriptionView>,
     pub(crate) work_queue: Option<QueueView>,
     pub(crate) host_bytes: HostBytesView,
+    pub(crate) record: Option<RecordView>,
+    /// The comparison with its shadow, while one runs.
+    pub(crate) shadow: Option<ShadowView>,
     pub(crate) instances_lost: u64,
     pub(crate) last_error: Option<RecordedError>,
     pub(crate) refused: Option<RecordedError>,
@@ -101,6 +104,46 @@ pub(crate) struct QueueView {
 pub(crate) struct HostBytesView {
     pub(crate) limit: u64,
     pub(crate) used: u64,
+}
+
+/// The record of a plugin's calls.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RecordView {
+    pub(crate) file: String,
+    pub(crate) bytes: u64,
+    pub(crate) limit: u64,
+    pub(crate) calls: u64,
+    pub(crate) lost: u64,
+    /// Whether it has values of Secrets.
+    pub(crate) exact: bool,
+    pub(crate) state: String,
+}
+
+/// The writes of a plugin, compared with those of its shadow.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(crate) struct ShadowView {
+    pub(crate) digest: String,
+    pub(crate) compared: u64,
+    pub(crate) equal: u64,
+    pub(crate) different: u64,
+    pub(crate) only_serving: u64,
+    pub(crate) only_shadow: u64,
+    pub(crate) waiting: u64,
+    pub(crate) left_out: u64,
+    pub(crate) differences: Vec<WriteDifference>,
+}
+
+/// A place where two writes differ, with a hash of the value of each side.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct WriteDifference {
+    pub(crate) verb: String,
+    pub(crate) object: String,
+    pub(crate) path: String,
+    pub(crate) serving: Option<String>,
+    pub(crate) shadow: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

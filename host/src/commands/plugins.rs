@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::plugin_name;
 use super::printed::{INTERVAL, ListPrinter, Shown, pretty, print, yaml};
 use crate::args::{ListFormat, PluginsArgs};
-use crate::control_client::{Finding, connect};
+use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::{Ended, Failure};
 use crate::table::Table;
 use crate::view::{PluginView, PluginsView, bytes};
@@ -25,7 +25,11 @@ pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
             Some(ListFormat::Json) => print(&pretty(&page)?),
             Some(ListFormat::Yaml) => print(&yaml(&page)?),
             Some(ListFormat::Name) => print(&format!("plugin/{}\n", parse::<PluginView>(&page)?.name)),
-            Some(ListFormat::Wide) | None => print(&describe::text(&parse(&page)?)),
+            Some(ListFormat::Wide) | None => {
+                let view: PluginView = parse(&page)?;
+                let shadow = shadow_of(&mut client, &view.name).await?;
+                print(&describe::text(&view, shadow.as_ref()))
+            }
         };
     }
     let mut printer = ListPrinter::new(list);
@@ -58,6 +62,15 @@ pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
             return Ok(());
         }
         tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Returns the shadow of a plugin, which the host runs as a plugin of its own; none if it has none.
+async fn shadow_of(client: &mut ControlClient, name: &str) -> Result<Option<PluginView>, Failure> {
+    match client.get::<Value>(&format!("/v1/plugins/{name}.shadow")).await {
+        Ok(page) => parse(&page).map(Some),
+        Err(_) if client.is_refused() => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -177,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_description_has_what_an_operator_looks_for() {
-        insta::assert_snapshot!(describe::text(&plugin()), @"
+        insta::assert_snapshot!(describe::text(&plugin(), None), @"
         Name:             mirror
         Phase:            serving
         File:             plugins/mirror.yaml
@@ -193,7 +206,7 @@ mod tests {
         Subscriptions:
           NAME      RESOURCE        NAMESPACES   STATE    WAITING   OLDEST   PARKED   DELIVERED   MERGED
           sources   v1/configmaps   <all>        synced   3         1.5s     1        10          0
-        Work queue:       4 keys wait, the oldest for 2.5s, 5 wait for their time, 1 parked
+        Work queue:       4 keys due, the oldest for 2.5s, 5 wait for their time, 1 parked
         Calls:            12, 2 failed
         Call p99:         50µs
         Queue wait p99:   <none>
@@ -207,6 +220,62 @@ mod tests {
         Writes:
           VERB    CODE   COUNT
           apply   200    7
+        Recorded:         no
         ");
+    }
+
+    #[test]
+    fn the_description_has_the_shadow_with_its_differences_and_the_record() {
+        let mut served = plugin();
+        let json = serde_json::json!({
+            "digest": "fedcba9876543210fedc", "compared": 12, "equal": 10, "different": 2, "only-serving": 1,
+            "only-shadow": 3, "waiting": 4, "left-out": 0,
+            "differences": [
+                {"verb": "apply", "object": "configmaps default/a", "path": "/data/n",
+                 "serving": "0000000000000001", "shadow": "0000000000000002"},
+                {"verb": "delete", "object": "configmaps default/b\u{1b}[2J", "path": "",
+                 "serving": "0000000000000003", "shadow": null},
+            ],
+        });
+        served.shadow = Some(serde_json::from_value(json).unwrap());
+        let json = serde_json::json!({"file": "records/mirror.record", "bytes": 3 << 20, "limit": 256 << 20,
+            "calls": 40, "lost": 0, "exact": false, "state": "recording"});
+        served.record = Some(serde_json::from_value(json).unwrap());
+        let shadow = PluginView { name: "mirror.shadow".to_owned(), ..plugin() };
+        let text = describe::text(&served, Some(&shadow));
+        let (_, end) = text.split_once("Writes:\n").unwrap();
+        insta::assert_snapshot!(end, @r"
+          VERB    CODE   COUNT
+          apply   200    7
+        Recorded:         records/mirror.record: recording, 40 calls, 0 lost, 3Mi of 256Mi
+        Shadow:           mirror.shadow
+          Phase:          serving
+          Component:      mirror.wasm
+          Version:        1.0.0
+          Digest:         0123456789abcdef0123
+          Events:         10 delivered, 3 wait, 4 keys wait
+          Calls:          12, 2 failed
+          Compared:       12 writes: 10 equal, 2 different
+          Not compared:   1 by the plugin alone, 3 by the shadow alone, 4 wait for a counterpart, 0 left out
+        Differences of the shadow:
+          VERB     OBJECT                          PATH      SERVING            SHADOW
+          apply    configmaps default/a            /data/n   0000000000000001   0000000000000002
+          delete   configmaps default/b\u{1b}[2J   <body>    0000000000000003   <none>
+        ");
+        // A shadow that cannot be loaded.
+        let refused = serde_json::from_value(serde_json::json!({
+            "time": "2000-01-01T00:00:00Z", "message": "mirror-next.wasm is no component",
+        }));
+        let shadow = PluginView {
+            name: "mirror.shadow".to_owned(),
+            phase: "refused".to_owned(),
+            refused: Some(refused.unwrap()),
+            ..PluginView::default()
+        };
+        let text = describe::text(&plugin(), Some(&shadow));
+        let (_, end) = text.split_once("Shadow:").unwrap();
+        assert!(end.contains("  Phase:          refused\n"), "{end}");
+        assert!(end.contains("ago: mirror-next.wasm is no component\n"), "{end}");
+        assert!(end.ends_with("  Compared:       nothing: no version of the shadow serves\n"), "{end}");
     }
 }

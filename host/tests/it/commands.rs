@@ -3,6 +3,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -34,17 +37,28 @@ fn stderr(output: &Output) -> String {
 /// Runs a command that goes on, until what it has printed is enough. Returns the lines.
 fn until(folder: &Path, args: &[&str], is_enough: impl Fn(&[String]) -> bool) -> Vec<String> {
     let mut child = command(folder, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let (sender, printed) = mpsc::channel();
+    let reader =
+        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|it| sender.send(it)));
+    let deadline = Instant::now() + LIMIT;
     let mut lines = Vec::new();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        lines.push(line.unwrap());
-        if is_enough(&lines) {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            return lines;
+    let has_enough = loop {
+        match printed.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => lines.push(line),
+            // It has ended, or the time is over.
+            Err(_) => break false,
         }
-    }
+        if is_enough(&lines) {
+            break true;
+        }
+    };
+    child.kill().unwrap();
     let ended = child.wait_with_output().unwrap();
-    panic!("{args:?} ended: {} {lines:#?}", stderr(&ended));
+    drop(printed);
+    let _ = reader.join();
+    assert!(has_enough, "{args:?} printed too little: {lines:#?}{}", stderr(&ended));
+    lines
 }
 
 /// Starts a host with one plugin, `broken`, whose component is missing.
@@ -291,4 +305,38 @@ fn a_component_without_a_file_is_recorded_and_replayed() {
     let refused = ask(folder, &["dev", "broken.yaml", "--record", "broken.record"]);
     assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""));
     assert!(stderr(&refused).contains("no plugin can be loaded now"), "{}", stderr(&refused));
+}
+
+#[test]
+fn the_description_of_a_plugin_has_its_shadow_and_its_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let guest = oarlock_built_guests::component("traps");
+    std::fs::create_dir_all(folder.join("plugins")).unwrap();
+    let file = format!(
+        "name: traps\ncomponent: {guest}\nshadow: {guest}\n\
+         serviceAccount: {{namespace: default, name: traps}}\n",
+        guest = guest.display()
+    );
+    std::fs::write(folder.join("plugins/traps.yaml"), file).unwrap();
+    let args = ["dev", "--output", "json", "plugins", "--record", "traps.record"];
+    let running = Running::start(command(folder, &args));
+    let said = wait_until_blocking("a shadow that serves", LIMIT, || {
+        let described = ask(folder, &["plugins", "traps"]);
+        let said = stdout(&described);
+        match said.contains("Compared:       0 writes: 0 equal, 0 different") {
+            true => Ok(said),
+            false => Err(format!("{said}{}", stderr(&described))),
+        }
+    });
+    for line in [
+        "Shadow:           traps.shadow\n",
+        "  Phase:          serving\n",
+        "Recorded:         traps.record: recording, ",
+    ] {
+        assert!(said.contains(line), "{line} is not in\n{said}");
+    }
+    let shadow = stdout(&ask(folder, &["plugins", "traps.shadow"]));
+    assert!(shadow.contains("Recorded:         no\n") && !shadow.contains("Shadow:"), "{shadow}");
+    running.end("TERM");
 }

@@ -7,7 +7,7 @@ use oarlock_controller::report::OneLine;
 
 use crate::age::Age;
 use crate::table::Table;
-use crate::view::{PluginView, RecordedError, bytes, short};
+use crate::view::{PluginView, QueueView, RecordView, RecordedError, bytes, short};
 
 /// The width of the names of fields.
 const WIDTH: usize = 18;
@@ -16,8 +16,8 @@ const WIDTH: usize = 18;
 #[derive(Default)]
 struct Description(String);
 
-/// Returns the description.
-pub(super) fn text(plugin: &PluginView) -> String {
+/// Returns the description of a plugin, with its shadow, if it has one.
+pub(super) fn text(plugin: &PluginView, shadow: Option<&PluginView>) -> String {
     let mut text = Description::default();
     text.field("Name", &plugin.name);
     text.field("Phase", super::phase(plugin));
@@ -35,6 +35,8 @@ pub(super) fn text(plugin: &PluginView) -> String {
     text.generations(plugin);
     text.subscriptions(plugin);
     text.usage(plugin);
+    text.record(plugin);
+    text.shadow(plugin, shadow);
     text.0
 }
 
@@ -43,6 +45,12 @@ pub(super) fn text(plugin: &PluginView) -> String {
 impl Description {
     fn field(&mut self, name: &str, value: impl Display) {
         self.0 += &format!("{:WIDTH$}{}\n", format!("{name}:"), OneLine(value));
+    }
+
+    /// Adds a field of a section.
+    fn field_of_section(&mut self, name: &str, value: impl Display) {
+        let width = WIDTH - 2;
+        self.0 += &format!("  {:width$}{}\n", format!("{name}:"), OneLine(value));
     }
 
     fn error(&mut self, name: &str, error: Option<&RecordedError>) {
@@ -102,11 +110,15 @@ impl Description {
         }
         self.table("Subscriptions", &table);
         if let Some(queue) = &plugin.work_queue {
-            let oldest = short(Duration::from_millis(queue.oldest_ms));
+            let oldest = match (queue.n_ready(), queue.oldest_ms) {
+                // A host of an earlier version does not know the age.
+                (0, _) | (_, 0) => String::new(),
+                (_, age) => format!(", the oldest for {}", short(Duration::from_millis(age))),
+            };
             self.field(
                 "Work queue",
                 format_args!(
-                    "{} keys wait, the oldest for {oldest}, {} wait for their time, {} parked",
+                    "{} keys due{oldest}, {} wait for their time, {} parked",
                     queue.n_ready(),
                     queue.delayed,
                     queue.parked
@@ -166,5 +178,71 @@ impl Description {
             writes.row([it.verb.clone(), it.code.clone(), it.count.to_string()]);
         }
         self.table("Writes", &writes);
+    }
+
+    fn record(&mut self, plugin: &PluginView) {
+        let Some(RecordView { file, bytes: n_bytes, limit, calls, lost, exact, state }) = &plugin.record
+        else {
+            return self.field("Recorded", "no");
+        };
+        let secrets = if *exact { ", with the values of Secrets" } else { "" };
+        self.field(
+            "Recorded",
+            format_args!(
+                "{file}: {state}, {calls} calls, {lost} lost, {} of {}{secrets}",
+                bytes(*n_bytes),
+                bytes(*limit)
+            ),
+        );
+    }
+
+    /// Adds what runs as the shadow, and how its writes compare. It has hashes of values, and no values.
+    fn shadow(&mut self, plugin: &PluginView, shadow: Option<&PluginView>) {
+        let Some(shadow) = shadow else { return };
+        self.field("Shadow", &shadow.name);
+        self.field_of_section("Phase", super::phase(shadow));
+        self.field_of_section("Component", &shadow.component);
+        self.field_of_section("Version", shadow.version.as_deref().unwrap_or("<none>"));
+        self.field_of_section("Digest", shadow.digest.as_deref().unwrap_or("<none>"));
+        for (name, error) in [("Newest refused", &shadow.refused), ("Last error", &shadow.last_error)] {
+            if let Some(RecordedError { time, message }) = error {
+                self.field_of_section(name, format_args!("{} ago: {message}", Age(time.elapsed())));
+            }
+        }
+        let delivered: u64 = shadow.subscriptions.iter().map(|it| it.backlog.delivered).sum();
+        let waiting: u64 = shadow.subscriptions.iter().map(|it| it.backlog.pending).sum();
+        let n_keys = shadow.work_queue.as_ref().map_or(0, QueueView::n_ready);
+        self.field_of_section(
+            "Events",
+            format_args!("{delivered} delivered, {waiting} wait, {n_keys} keys wait"),
+        );
+        let usage = &shadow.usage;
+        self.field_of_section("Calls", format_args!("{}, {} failed", usage.calls, usage.failures));
+        let Some(it) = &plugin.shadow else {
+            return self.field_of_section("Compared", "nothing: no version of the shadow serves");
+        };
+        self.field_of_section(
+            "Compared",
+            format_args!("{} writes: {} equal, {} different", it.compared, it.equal, it.different),
+        );
+        self.field_of_section(
+            "Not compared",
+            format_args!(
+                "{} by the plugin alone, {} by the shadow alone, {} wait for a counterpart, {} left out",
+                it.only_serving, it.only_shadow, it.waiting, it.left_out
+            ),
+        );
+        let mut table = Table::new(&["VERB", "OBJECT", "PATH", "SERVING", "SHADOW"]);
+        for it in &it.differences {
+            table.row([
+                it.verb.clone(),
+                it.object.clone(),
+                // The pointer to the whole body is empty.
+                if it.path.is_empty() { "<body>".to_owned() } else { it.path.clone() },
+                it.serving.clone().unwrap_or_default(),
+                it.shadow.clone().unwrap_or_default(),
+            ]);
+        }
+        self.table("Differences of the shadow", &table);
     }
 }

@@ -11,11 +11,15 @@ use crate::dispatch::due_call::{CallKey, DueCall};
 // === impl ActiveGeneration ===
 
 impl ActiveGeneration {
-    /// Polls for the next step. A plugin that may not be called is due no call, and a plugin with state none
-    /// while the generation before has one in progress. A poll that returns nothing loses nothing.
+    /// Polls for the next step. A plugin that may not be called is due no call and no fresh instance, since
+    /// a start runs the guest's code. A plugin with state is due no call while the generation before has one
+    /// in progress. A poll that returns nothing loses nothing.
+    ///
+    /// On standby no instance is lost, since none is called. The first one, which was made with the
+    /// generation, stays if the plugin has state; that of a stateless plugin is dropped when it is idle.
     pub(in crate::dispatch) fn poll_step(&mut self, cx: &mut Context<'_>, may_call: bool) -> Poll<Step> {
         loop {
-            if let Some(step) = self.timer_step() {
+            if let Some(step) = self.timer_step(may_call) {
                 return Poll::Ready(step);
             }
             if let Some(index) = self.subscriptions.iter().position(ActiveSubscription::access_has_changed) {
@@ -33,7 +37,7 @@ impl ActiveGeneration {
             }
             // A listener may have synced since: in another task, or as it was polled, which loads a slice of
             // its snapshot. So this is computed last.
-            let Some(at) = self.next_alarm(can_call) else { return Poll::Pending };
+            let Some(at) = self.next_alarm(can_call, may_call) else { return Poll::Pending };
             self.latest = Instant::now();
             if self.latest < at {
                 ready!(self.alarm.poll(cx, at));
@@ -48,12 +52,12 @@ impl ActiveGeneration {
     }
 
     /// Returns what a timer asks for.
-    fn timer_step(&mut self) -> Option<Step> {
+    fn timer_step(&mut self, may_call: bool) -> Option<Step> {
         let is_over = |due: Option<Instant>| due.is_some_and(|due| due <= self.latest);
         if is_over(self.parked_due) {
             return Some(Step::RetryParked);
         }
-        if is_over(self.lanes.restart_at()) {
+        if may_call && is_over(self.lanes.restart_at()) {
             return Some(Step::Restart);
         }
         if is_over(self.lanes.idle_due()) {
@@ -65,9 +69,10 @@ impl ActiveGeneration {
         None
     }
 
-    fn next_alarm(&self, can_call: bool) -> Option<Instant> {
+    fn next_alarm(&self, can_call: bool, may_call: bool) -> Option<Instant> {
         let due = if can_call { self.next_due() } else { None };
-        let timers = [due, self.parked_due, self.lanes.restart_at(), self.lanes.idle_due()];
+        let restart = if may_call { self.lanes.restart_at() } else { None };
+        let timers = [due, self.parked_due, restart, self.lanes.idle_due()];
         timers.into_iter().flatten().min()
     }
 

@@ -42,6 +42,25 @@ async fn a_plugin_can_be_suspended_before_its_first_version_serves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_suspended_plugin_whose_instances_trap_at_their_start_gets_none_until_it_is_resumed() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|call| if call.text == "add a@2" && call.n_before == 0 { trap() } else { done() }).await;
+    *rig.guests.cannot_start.lock() = true;
+    rig.until("add a@2").await;
+    rig.pass(Duration::from_secs(5)).await;
+    assert!(rig.status().instances_lost > 3, "{:#?}", rig.status());
+    rig.commands.suspend().await;
+    let (instances, losses) = (rig.instances(), rig.health.follow().borrow().losses);
+    rig.pass(Duration::from_secs(3_600)).await;
+    assert_eq!((rig.instances(), rig.health.follow().borrow().losses), (instances, losses));
+    assert_eq!((rig.status().phase, rig.received().len()), (Phase::Suspended, 1));
+    *rig.guests.cannot_start.lock() = false;
+    rig.commands.resume().await;
+    rig.until("synced 0").await;
+    assert_eq!((rig.instances(), rig.status().phase), (instances + 1, Phase::Serving));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_parked_is_listed_with_reason_and_tries_and_can_be_redelivered() {
     let mut rig = Rig::new(&["n/a", "n/b", "n/c", "n/d"]).await;
     rig.stateless = true;

@@ -67,6 +67,8 @@ pub(super) struct Guests {
     pub(super) takes: Arc<Mutex<Duration>>,
     /// The size of each instance's memory.
     pub(super) memory_bytes: Arc<Mutex<u64>>,
+    /// Whether each further instance traps at its start.
+    pub(super) cannot_start: Arc<Mutex<bool>>,
     instances: Arc<Mutex<usize>>,
     alive: Arc<Mutex<usize>>,
     in_progress: Arc<Mutex<InProgress>>,
@@ -207,6 +209,7 @@ impl Rig {
                 received: watch::Sender::new(Vec::new()),
                 takes: Arc::default(),
                 memory_bytes: Arc::default(),
+                cannot_start: Arc::default(),
                 alive: Arc::default(),
                 in_progress: Arc::default(),
                 instances: Arc::default(),
@@ -422,6 +425,9 @@ impl MakeInstance for Maker {
     async fn make(&self) -> Result<Box<dyn Instance>, CallError> {
         let mut instances = self.guests.instances.lock();
         *instances += 1;
+        if *self.guests.cannot_start.lock() {
+            return Err(CallError::CannotStart { message: "unreachable".to_owned() });
+        }
         *self.guests.alive.lock() += 1;
         Ok(Box::new(Guest { guests: self.guests.clone(), script: self.script.clone(), number: *instances }))
     }

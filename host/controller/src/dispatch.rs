@@ -71,7 +71,9 @@ pub(crate) use self::commands::Commands;
 pub(crate) use self::commands::{Redeliver, RedeliverError};
 pub(crate) use self::enqueue::EnqueueRule;
 pub(crate) use self::fault::FaultHook;
-pub(crate) use self::generation::{ActiveView, Generation, GenerationSubscription, GenerationView, Switch};
+pub(crate) use self::generation::{
+    ActiveView, Generation, GenerationSubscription, GenerationView, RollBack, Switch,
+};
 pub(crate) use self::health::HealthView;
 pub(crate) use self::lanes::LaneConfig;
 pub(crate) use self::loss::LOSS_REASONS;
@@ -228,9 +230,10 @@ impl Dispatcher {
                     }
                 }
                 Next::Command(command) => self.obey(active.as_mut(), *command),
-                Next::Switch(Switch { generation, done }) => {
+                Next::Switch(Switch { generation, roll_back, done }) => {
                     let has_switched;
-                    (active, has_switched) = self.switch(active, &mut draining, &mut calls, *generation);
+                    (active, has_switched) =
+                        self.switch(active, &mut draining, &mut calls, *generation, roll_back);
                     if has_switched {
                         // The task that prepared it may have ended.
                         let _ = done.send(());

@@ -132,11 +132,6 @@ impl Generations {
         }
     }
 
-    /// Notes that a generation that served is left, and not tried again.
-    pub(crate) fn quarantine(&self, number: u64, reason: &str) {
-        self.enter(number, GenerationState::Quarantined, reason);
-    }
-
     /// Shows that the probation of a generation has begun.
     pub(crate) fn began_probation(&self, number: u64) {
         self.change(number, |record| record.view.on_probation = true);

@@ -14,7 +14,7 @@ use super::retry::RetryPolicy;
 use crate::generations::GenerationHandle;
 use crate::identity::Identity;
 use crate::plan::{Exported, SubscriptionPlan};
-use crate::report::Reporter;
+use crate::report::{HostEvent, Reporter};
 use crate::schedule::SchedulePlan;
 use crate::subscriptions::Subscription;
 
@@ -46,9 +46,19 @@ pub(crate) struct Generation {
     pub(crate) guards: Vec<Box<dyn Any + Send>>,
 }
 
+/// Why the host goes back from a generation.
+pub(crate) struct RollBack {
+    /// The reason that its state names.
+    pub(crate) reason: String,
+    /// Reported about it when another generation serves.
+    pub(crate) event: HostEvent,
+}
+
 /// A generation on its way to the dispatcher.
 pub(crate) struct Switch {
     pub(super) generation: Box<Generation>,
+    /// Given if the host goes back from the generation before, which is put in quarantine.
+    pub(super) roll_back: Option<RollBack>,
     /// Receives a message when the generation is active.
     pub(super) done: oneshot::Sender<()>,
 }
@@ -114,7 +124,13 @@ impl Switch {
     /// Creates a switch, and the receiver that is notified when it is done.
     pub(crate) fn new(generation: Generation) -> (Self, oneshot::Receiver<()>) {
         let (done, switched) = oneshot::channel();
-        (Self { generation: Box::new(generation), done }, switched)
+        (Self { generation: Box::new(generation), roll_back: None, done }, switched)
+    }
+
+    /// Puts the generation before in quarantine, at the moment of the switch: one that goes on serving, since
+    /// the switch is not made, is not.
+    pub(crate) fn rolls_back(self, roll_back: RollBack) -> Self {
+        Self { roll_back: Some(roll_back), ..self }
     }
 }
 

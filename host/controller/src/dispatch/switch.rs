@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::active_generation::{ActiveGeneration, DrainingGeneration};
 use super::calls::Calls;
-use super::generation::Generation;
+use super::generation::{Generation, RollBack};
 use super::{Dispatcher, milliseconds};
 use crate::report::{HostEvent, Mode};
 use crate::schedule::{self, SchedulePlan};
@@ -14,13 +14,14 @@ use crate::tasks::Criticality;
 
 impl Dispatcher {
     /// Switches to another generation, and returns whether it did. The calls of the old one that are in
-    /// progress end beside the new one's.
+    /// progress end beside the new one's. The old one is put in quarantine if this is a roll-back.
     pub(super) fn switch(
         &mut self,
         mut old: Option<ActiveGeneration>,
         draining: &mut Vec<DrainingGeneration>,
         calls: &mut Calls,
         generation: Generation,
+        roll_back: Option<RollBack>,
     ) -> (Option<ActiveGeneration>, bool) {
         if ActiveGeneration::lacks_listener(old.as_ref(), &generation) {
             // Only a bug of the host gets here. The old generation stays active.
@@ -39,6 +40,10 @@ impl Dispatcher {
             held.iter().for_each(|due| old.give_back(due, &self.queue));
         }
         let waited = old.as_ref().is_some_and(|old| old.waits_for_drain);
+        let rolled_back = old.as_ref().zip(roll_back).map(|(old, RollBack { reason, event })| {
+            old.progress.quarantined(&reason);
+            (old.reporter.clone(), event)
+        });
         let (mut active, mode, drained) = ActiveGeneration::replace(old, generation, &self.queue, self.leads);
         draining.extend(drained);
         // A plugin with state has one instance that is called, whichever of the two versions has the state.
@@ -57,6 +62,9 @@ impl Dispatcher {
             status.last_error = None;
         });
         active.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms, took_us });
+        if let Some((reporter, event)) = rolled_back {
+            reporter.report(event);
+        }
         active.publish(&self.status, &self.queue);
         self.show_phase(Some(&active));
         (Some(active), true)

@@ -64,6 +64,11 @@ impl GenerationHandle {
         self.enter(GenerationState::Serving, reason);
     }
 
+    /// Notes that the dispatcher goes back from it to another generation, and that it is not tried again.
+    pub(crate) fn quarantined(&self, reason: &str) {
+        self.enter(GenerationState::Quarantined, reason);
+    }
+
     /// Notes that the dispatcher switched to another generation. One that was rolled back stays quarantined.
     pub(crate) fn draining(&self, next: u64) {
         if self.inner.state().is_some_and(|state| !state.is_final()) {

@@ -12,7 +12,7 @@ use super::roll_out::RollOut;
 use super::rollback::{Reply, RolledBack};
 use super::{Host, PluginSlot};
 use crate::config::PluginFile;
-use crate::dispatch::{Generation, Switch};
+use crate::dispatch::{Generation, RollBack, Switch};
 use crate::provision::Example;
 use crate::regular_file::Stamp;
 use crate::report::HostEvent;
@@ -157,9 +157,18 @@ pub(super) async fn prepare_and_switch<P, T, Switched: Future<Output = T>>(
     Some(switch(prepared, CancellationToken::new()).await)
 }
 
-/// Passes a generation to the dispatcher, and waits until it is active. Returns whether it is.
-pub(super) async fn switch_to(slot: &PluginSlot, generation: Generation, token: &CancellationToken) -> bool {
-    let (switch, switched) = Switch::new(generation);
+/// Passes a generation to the dispatcher, and waits until it is active. Returns whether it is. A roll-back
+/// puts the generation before in quarantine.
+pub(super) async fn switch_to(
+    slot: &PluginSlot,
+    generation: Generation,
+    roll_back: Option<RollBack>,
+    token: &CancellationToken,
+) -> bool {
+    let (mut switch, switched) = Switch::new(generation);
+    if let Some(roll_back) = roll_back {
+        switch = switch.rolls_back(roll_back);
+    }
     let is_sent = tokio::select! {
         biased;
         () = token.cancelled() => return false,

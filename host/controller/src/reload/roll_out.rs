@@ -23,7 +23,7 @@ use super::rollback::RollbackError;
 use super::versions::Version;
 use super::{Host, PluginSlot};
 use crate::config::{PluginFile, Probation};
-use crate::dispatch::HealthView;
+use crate::dispatch::{HealthView, RollBack};
 use crate::regular_file::{self, Stamp};
 use crate::report::HostEvent;
 use crate::state_folder;
@@ -102,7 +102,7 @@ impl RollOut {
         };
         *slot.on_probation.lock() = watched;
         match prepared {
-            Ok(prepared) => drop(self.serve(prepared, false, false, token).await),
+            Ok(prepared) => drop(self.serve(prepared, false, false, None, token).await),
             Err(prepare::Error::Unchanged) => {
                 slot.accept(&host.reporter, &file.component, None);
                 slot.status.update(|status| status.settled = Some(file.clone()));
@@ -147,12 +147,14 @@ impl RollOut {
     }
 
     /// Switches to a version, and begins its probation unless it is good. `is_fallback` says that it is not
-    /// the newest one, which stays refused. The token stops it before the switch has begun.
+    /// the newest one, which stays refused. A roll-back puts the version before in quarantine. The token
+    /// stops it before the switch has begun.
     async fn serve(
         &self,
         prepared: Prepared,
         is_fallback: bool,
         is_good: bool,
+        roll_back: Option<RollBack>,
         token: &CancellationToken,
     ) -> Option<Version> {
         let Self { host, slot, .. } = self;
@@ -165,7 +167,7 @@ impl RollOut {
             stated: generation.version.clone(),
             is_good,
         };
-        if !switch_to(slot, generation, token).await {
+        if !switch_to(slot, generation, roll_back, token).await {
             return None;
         }
         let settled = (!is_fallback).then(|| made_of.file.clone());

@@ -50,6 +50,9 @@ async fn promise_6_a_version_that_loses_its_instances_is_switched_back_and_not_t
     let back = rig.event("p", "plugin-rolled-back").await;
     assert_eq!((&back["digest"], &back["to-digest"]), (&bad_version["digest"], &first["digest"]));
     assert_eq!(back["message"], "it lost 3 instances within 60 s");
+    let serves = |line: &serde_json::Value| line["event"] == "plugin-loaded" && line["generation"] == 3;
+    let before: Vec<_> = rig.lines().into_iter().take_while(|line| *line != back).collect();
+    assert!(before.iter().any(serves), "the event is true when it is reported: {before:#?}");
     assert_eq!(rig.serves("p", 3).await["digest"], first["digest"]);
     rig.until(|lines| states(lines, 3).contains(&"serving".to_owned())).await;
     let passed = ["fetched", "compiled", "checked", "warming", "serving"];

@@ -11,7 +11,7 @@ use oarlock_informer::{GroupVersionResource, Notification, Object, SharedInforme
 use oarlock_plugin::CallError;
 use oarlock_plugin::contract::{self, Content, Enqueue, Failure};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,10 +21,10 @@ use crate::dispatch::generation::{ActiveView, Generation, GenerationSubscription
 use crate::dispatch::health::GenerationHealth;
 use crate::dispatch::{
     BusyLimit, Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, LaneConfig, PluginQueue,
-    RestartPolicy, RetryPolicy,
+    RestartPolicy, RetryPolicy, RollBack,
 };
 use crate::drain::Drain;
-use crate::generations::{Generations, Purpose};
+use crate::generations::{GenerationState, Generations, Purpose};
 use crate::informers::{Informers, Limits, ResourceSource};
 use crate::leadership::Leadership;
 use crate::metrics::{ClientMetrics, Metrics};
@@ -247,7 +247,43 @@ impl Rig {
 
     /// Switches to a generation whose instances follow the script.
     pub(super) async fn serve(&self, script: impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static) {
-        let mut subscriptions = vec![self.open(SubscriptionPlan::of(self.subscription()).unwrap())];
+        let subscription = self.open(SubscriptionPlan::of(self.subscription()).unwrap());
+        let (switch, switched) = self.switch(script, subscription).await;
+        assert!(self.switches.send(switch).await.is_ok());
+        switched.await.unwrap();
+    }
+
+    /// Goes back to such a generation, for this reason.
+    pub(super) async fn go_back(&self, reason: &str) {
+        let subscription = self.open(SubscriptionPlan::of(self.subscription()).unwrap());
+        let (switch, switched) = self.switch(|_| done(), subscription).await;
+        assert!(self.switches.send(switch.rolls_back(roll_back(reason))).await.is_ok());
+        switched.await.unwrap();
+    }
+
+    /// Tries to go back to a generation that the dispatcher refuses: it inherits a listener that no
+    /// generation has.
+    pub(super) async fn go_back_in_vain(&self, reason: &str) {
+        let unknown = contract::Subscription { name: "unknown".to_owned(), ..self.subscription() };
+        let unknown =
+            GenerationSubscription::InheritsListener(Arc::new(SubscriptionPlan::of(unknown).unwrap()));
+        let (switch, switched) = self.switch(|_| done(), unknown).await;
+        assert!(self.switches.send(switch.rolls_back(roll_back(reason))).await.is_ok());
+        assert!(switched.await.is_err(), "the dispatcher refuses it");
+    }
+
+    /// Returns the state of each generation.
+    pub(super) fn states(&self) -> Vec<GenerationState> {
+        self.generations.views().into_iter().map(|it| it.state).collect()
+    }
+
+    /// Returns the switch to a generation with this subscription, and the receiver of its end.
+    async fn switch(
+        &self,
+        script: impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static,
+        subscription: GenerationSubscription,
+    ) -> (Switch, oneshot::Receiver<()>) {
+        let mut subscriptions = vec![subscription];
         if self.wakes {
             let read = contract::Read {
                 name: "pods".to_owned(),
@@ -266,7 +302,7 @@ impl Rig {
         progress.compiled("d".to_owned());
         progress.checked("0".to_owned());
         progress.warming();
-        let (switch, switched) = Switch::new(Generation {
+        Switch::new(Generation {
             number,
             version: "0".to_owned(),
             digest: "d".to_owned(),
@@ -284,9 +320,7 @@ impl Rig {
             began: Instant::now(),
             progress,
             guards: Vec::new(),
-        });
-        assert!(self.switches.send(switch).await.is_ok());
-        switched.await.unwrap();
+        })
     }
 
     /// Opens a subscription, or lets it inherit the listener of the generation before.
@@ -519,4 +553,15 @@ impl ResourceSource for NoSource {
     ) -> Arc<dyn oarlock_informer::list_watch::ListWatch> {
         Arc::new(FakeListWatch::pods())
     }
+}
+
+fn roll_back(reason: &str) -> RollBack {
+    let event = report::HostEvent::PluginRolledBack {
+        version: "0".to_owned(),
+        digest: "d".to_owned(),
+        message: reason.to_owned(),
+        to_version: "0".to_owned(),
+        to_digest: "d".to_owned(),
+    };
+    RollBack { reason: reason.to_owned(), event }
 }

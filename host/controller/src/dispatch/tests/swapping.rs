@@ -6,6 +6,7 @@ use oarlock_plugin::contract::{Enqueue, Failure, RetryInfo};
 use super::rig::{Rig, done, retry};
 use crate::access::Access;
 use crate::dispatch::RetryPolicy;
+use crate::generations::GenerationState;
 
 #[tokio::test(start_paused = true)]
 async fn promise_6_another_version_receives_everything_again() {
@@ -53,6 +54,20 @@ async fn promise_6_a_delete_reaches_the_new_version_when_the_subscription_change
     rig.serve(|_| done()).await;
     let received = rig.until_times("synced 0", 2).await;
     assert_eq!(received[4..], ["delete a@4", "add b@3", "synced 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_6_a_version_is_in_quarantine_when_another_one_serves_and_not_before() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.go_back_in_vain("it lost 3 instances").await;
+    assert_eq!(rig.states()[0], GenerationState::Serving, "it goes on serving");
+    rig.api.put("n/a");
+    rig.until("update a@2-3").await;
+    rig.go_back("it lost 3 instances").await;
+    rig.until_times("synced 0", 2).await;
+    assert_eq!(rig.states(), [GenerationState::Quarantined, GenerationState::Gone, GenerationState::Serving]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use super::super::rollback::{RollbackError, RolledBack};
 use super::super::versions::Version;
 use super::RollOut;
 use crate::config::PluginFile;
+use crate::dispatch::RollBack;
 use crate::generations::GenerationState;
 use crate::report::{HostEvent, Timestamp};
 use crate::state_folder::{self, LastGood};
@@ -23,7 +24,7 @@ impl RollOut {
     pub(super) async fn serve_last_good(&self, newest: &PluginFile) {
         prepare_and_switch(&self.token, self.prepare_last_good(newest), |found, token| async move {
             if let Some((prepared, is_good)) = found {
-                self.serve(prepared, true, is_good, &token).await;
+                self.serve(prepared, true, is_good, None, &token).await;
             }
         })
         .await;
@@ -85,7 +86,8 @@ impl RollOut {
         switched.unwrap_or(Err(RollbackError::Interrupted))
     }
 
-    /// Puts the version that serves in quarantine, and switches to a prepared one.
+    /// Puts the version that serves in quarantine, and switches to a prepared one. Nothing is reported before
+    /// the switch is made.
     async fn leave(
         &self,
         serving: Version,
@@ -95,7 +97,7 @@ impl RollOut {
         message: &str,
         token: &CancellationToken,
     ) -> Result<RolledBack, RollbackError> {
-        let Self { host, slot, .. } = self;
+        let Self { slot, .. } = self;
         let Prepared { generation, component, .. } = &prepared;
         let result = RolledBack {
             from,
@@ -103,19 +105,27 @@ impl RollOut {
             to_digest: component.digest().to_string(),
         };
         let digest = serving.component.digest().to_string();
+        // The verdict is on disk before the switch. A host that dies in between reads at its next start that
+        // this version is not tried, and serves the last good one; else it would try the bad version at each
+        // start. The verdict stays if the switch is not made: the plugin is unloaded, the host ends, or a bug
+        // of the host made the dispatcher refuse it.
         self.quarantine(&serving, message).await;
-        slot.generations.quarantine(from, message);
-        let refused = format!("version {} ({digest}) was rolled back: {message}", serving.stated);
-        *slot.refused.lock() = Some(RecordedError { time: Timestamp::now(), message: refused });
-        host.reporter.about(&slot.name, from).report(HostEvent::PluginRolledBack {
+        let event = HostEvent::PluginRolledBack {
             version: serving.stated.clone(),
-            digest,
+            digest: digest.clone(),
             message: message.to_owned(),
             to_version: result.to_version.clone(),
             to_digest: result.to_digest.clone(),
-        });
-        let version = self.serve(prepared, true, is_good, token).await;
+        };
+        // What people read says what has happened: the dispatcher reports the roll-back with the switch,
+        // before it calls the other version, and the rest follows.
+        let roll_back = RollBack { reason: message.to_owned(), event };
+        let version = self.serve(prepared, true, is_good, Some(roll_back), token).await;
         let version = version.ok_or(RollbackError::Interrupted)?;
+        let refused = format!("version {} ({digest}) was rolled back: {message}", serving.stated);
+        let refused = RecordedError { time: Timestamp::now(), message: refused };
+        *slot.refused.lock() = Some(refused.clone());
+        slot.status.update(|status| status.refused = Some(refused));
         slot.versions.lock().went_back(version);
         Ok(result)
     }

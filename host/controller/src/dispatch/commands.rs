@@ -110,6 +110,7 @@ impl Commands {
 
 impl Dispatcher {
     pub(super) fn obey(&mut self, active: Option<&mut ActiveGeneration>, command: Command) {
+        let mut active = active;
         // A sender of commands that does not wait for the answer does not matter.
         match command {
             Command::Suspend(done) => {
@@ -118,13 +119,18 @@ impl Dispatcher {
                 let _ = done.send(());
             }
             Command::Resume(done) => {
-                self.is_suspended = false;
-                self.show_phase(active.as_deref());
+                match std::mem::replace(&mut self.is_suspended, false) {
+                    true => self.resumed(active.as_deref_mut()),
+                    false => self.show_phase(active.as_deref()),
+                }
                 let _ = done.send(());
             }
             Command::Declare { is_suspended, done } => {
-                self.is_declared_suspended = is_suspended;
-                self.show_phase(active.as_deref());
+                let was_suspended = std::mem::replace(&mut self.is_declared_suspended, is_suspended);
+                match was_suspended && !is_suspended {
+                    true => self.resumed(active.as_deref_mut()),
+                    false => self.show_phase(active.as_deref()),
+                }
                 let _ = done.send(());
             }
             Command::Redeliver(what, answer) => {
@@ -139,6 +145,14 @@ impl Dispatcher {
                 let _ = answer.send(parked);
             }
         }
+    }
+
+    fn resumed(&self, active: Option<&mut ActiveGeneration>) {
+        let mut active = active;
+        if let Some(active) = &mut active {
+            active.lanes.resumed();
+        }
+        self.show_phase(active.as_deref());
     }
 }
 

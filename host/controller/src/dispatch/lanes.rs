@@ -36,6 +36,9 @@ pub(super) struct Lanes {
     n_busy: usize,
     /// No instance is made before this time, since one was lost.
     restart_at: Option<Instant>,
+    /// When an instance was lost, the first one if several were lost. The next fresh instance replaces them
+    /// all; those that follow it are made because there is work.
+    lost_at: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -43,8 +46,8 @@ struct Lane {
     instance: Option<Box<dyn Instance>>,
     n_calls: u64,
     idle_since: Option<Instant>,
-    /// When its instance was lost; none once a fresh one replaced it.
-    lost_at: Option<Instant>,
+    /// When the first of those instances was lost that the instance replaces which is being made.
+    replaces: Option<Instant>,
 }
 
 /// A lane that was taken for a call, and its instance if it has one.
@@ -86,7 +89,7 @@ impl Lanes {
         lanes[0].instance = Some(first);
         lanes[0].idle_since = Some(Instant::now());
         let empty = (1..lanes.len()).rev().collect();
-        Self { config, lanes, idle: vec![0], empty, n_busy: 0, restart_at: None }
+        Self { config, lanes, idle: vec![0], empty, n_busy: 0, restart_at: None, lost_at: None }
     }
 
     /// Returns whether more than one call may be in progress.
@@ -138,14 +141,16 @@ impl Lanes {
     pub(super) fn take_empty(&mut self) -> Option<Taken> {
         self.restart_at = None;
         let lane = self.empty.pop()?;
+        self.lanes[lane].replaces = self.lost_at.take();
         self.n_busy += 1;
         Some(Taken { lane, instance: None })
     }
 
-    /// Notes that a lane has a fresh instance. Returns when the one before was lost, if it was.
+    /// Notes that a lane has a fresh instance. If it replaces lost ones, returns when the first of them was
+    /// lost.
     pub(super) fn made(&mut self, lane: usize) -> Option<Instant> {
         self.lanes[lane].n_calls = 0;
-        self.lanes[lane].lost_at.take()
+        self.lanes[lane].replaces.take()
     }
 
     /// Frees a lane whose call ended at the given time. Its instance is kept, or dropped if it is to be
@@ -169,7 +174,8 @@ impl Lanes {
     /// Frees a lane whose instance was lost, or could not be made. No instance is made before `restart_at`.
     pub(super) fn lost(&mut self, lane: usize, restart_at: Instant) {
         self.n_busy -= 1;
-        self.lanes[lane].lost_at.get_or_insert_with(Instant::now);
+        let lost_at = self.lanes[lane].replaces.take().unwrap_or_else(Instant::now);
+        self.lost_at = Some(self.lost_at.map_or(lost_at, |before| before.min(lost_at)));
         self.empty.push(lane);
         self.restart_at = Some(self.restart_at.map_or(restart_at, |before| before.max(restart_at)));
     }
@@ -177,6 +183,14 @@ impl Lanes {
     /// Returns when the next instance is made, if one was lost.
     pub(super) fn restart_at(&self) -> Option<Instant> {
         self.restart_at
+    }
+
+    /// Notes that the plugin may be called again after its calls were stopped: the wait for a fresh instance
+    /// counts from now.
+    pub(super) fn resumed(&mut self) {
+        if let Some(lost_at) = &mut self.lost_at {
+            *lost_at = Instant::now();
+        }
     }
 
     /// Returns when the next instance is dropped because it is idle.

@@ -102,7 +102,7 @@ catalog! {
     INSTANCES_LOST: Counter "oarlock_plugin_instances_lost_total" ["plugin", "reason"]
         "Instances of the plugin that were lost, by reason: trap, deadline, a limit.";
     RESTARTS: Counter "oarlock_plugin_restarts_total" ["plugin"]
-        "Fresh instances of the plugin that replaced lost ones.";
+        "Restarts of the plugin: a fresh instance replaced a lost one, or several that were lost together.";
     BACKLOG: Gauge "oarlock_plugin_backlog" ["plugin", "subscription"]
         "Notifications that wait in the backlog of a subscription.";
     BACKLOG_OLDEST: Gauge "oarlock_plugin_backlog_oldest_seconds" ["plugin", "subscription"]

@@ -350,11 +350,12 @@ pub enum HostEvent {
         #[serde(flatten)]
         next_try: Option<NextTry>,
     },
-    /// A fresh instance replaced a lost one.
+    /// A fresh instance replaced a lost one, or those of several lanes that were lost together.
     InstanceRestarted {
         /// How it starts.
         mode: Mode,
-        /// The time from the loss until the fresh instance could be called.
+        /// The time from the first loss, or from the end of a suspension since, until the fresh instance
+        /// could be called.
         took_us: u64,
     },
     /// The API server does not serve a resource, or does no longer. The host probes again every few seconds.

@@ -43,7 +43,7 @@ async fn a_plugin_can_be_suspended_before_its_first_version_serves() {
 
 #[tokio::test(start_paused = true)]
 async fn a_suspended_plugin_whose_instances_trap_at_their_start_gets_none_until_it_is_resumed() {
-    let rig = Rig::new(&["n/a"]).await;
+    let mut rig = Rig::new(&["n/a"]).await;
     rig.serve(|call| if call.text == "add a@2" && call.n_before == 0 { trap() } else { done() }).await;
     *rig.guests.cannot_start.lock() = true;
     rig.until("add a@2").await;
@@ -58,6 +58,8 @@ async fn a_suspended_plugin_whose_instances_trap_at_their_start_gets_none_until_
     rig.commands.resume().await;
     rig.until("synced 0").await;
     assert_eq!((rig.instances(), rig.status().phase), (instances + 1, Phase::Serving));
+    // The time of the suspension does not count.
+    assert_eq!(rig.restarts(), [Duration::ZERO]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -98,6 +98,22 @@ async fn promise_4_a_concurrent_plugin_that_always_traps_gets_few_instances() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lanes_that_are_lost_together_are_one_restart_however_late_the_others_are_used() {
+    let mut rig = concurrent(&EIGHT[..4], 4).await;
+    rig.serve(|call| if call.text.starts_with("add") && call.n_before == 0 { trap() } else { done() }).await;
+    rig.until("synced 0").await;
+    assert_eq!((rig.status().instances_lost, rig.restarts().len()), (4, 1));
+    rig.pass(Duration::from_secs(3_600)).await;
+    let before = rig.instances();
+    for pod in &EIGHT[..4] {
+        rig.api.put(*pod);
+    }
+    rig.until("update d@5-9").await;
+    assert!(rig.instances() > before, "lanes that were lost are used again");
+    assert_eq!(rig.restarts(), [Duration::ZERO; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn few_instances_are_made_under_little_load() {
     let rig = concurrent(&["n/a"], 16).await;
     rig.serve(|_| done()).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::testing::FakeListWatch;
 use oarlock_informer::{GroupVersionResource, Notification, Object, SharedInformer, object::Namespaces};
@@ -109,7 +110,7 @@ pub(super) struct Rig {
     reporter: report::Reporter,
     generations: Generations,
     tasks: Tasks,
-    _reports: report::Reports,
+    reports: report::Reports,
 }
 
 struct Maker {
@@ -235,7 +236,7 @@ impl Rig {
             generations: Generations::new("p".into(), reporter.clone()),
             reporter,
             tasks,
-            _reports: reports,
+            reports,
         }
     }
 
@@ -392,6 +393,16 @@ impl Rig {
     /// Returns all received calls.
     pub(super) fn calls(&self) -> Vec<ReceivedCall> {
         self.guests.received.borrow().clone()
+    }
+
+    /// Returns how long each restart took that was reported since the last question.
+    pub(super) fn restarts(&mut self) -> Vec<Duration> {
+        let lines = std::iter::from_fn(|| self.reports.next().now_or_never().flatten());
+        let took = |line: report::Line| match line.event {
+            report::HostEvent::InstanceRestarted { took_us, .. } => Some(Duration::from_micros(took_us)),
+            _ => None,
+        };
+        lines.filter_map(took).collect()
     }
 
     pub(super) fn instances(&self) -> usize {

@@ -102,6 +102,23 @@ async fn a_record_ends_at_its_limit_and_says_so() {
 }
 
 #[tokio::test]
+async fn nothing_is_written_after_the_last_entry_of_a_full_record() {
+    let folder = tempfile::tempdir().unwrap();
+    // No block fits, not even the first.
+    let (recorder, writer) = Recorder::create(config(folder.path(), 1 << 10)).unwrap();
+    let view = recorder.progress().view();
+    assert_eq!(view.state, RecordState::Full);
+    let log = log(&recorder);
+    start(&log);
+    one_call(&log, "too late");
+    drop((recorder, log));
+    writer.run(std::future::pending()).await.unwrap();
+    assert_eq!(std::fs::metadata(&view.file).unwrap().len(), view.bytes, "it grows no more");
+    let entries = read(&view.file);
+    assert!(matches!(entries[..], [Entry::End(End { reason: EndReason::Limit, .. })]), "{entries:?}");
+}
+
+#[tokio::test]
 async fn a_call_never_waits_for_the_writer_and_the_record_says_what_it_lost() {
     let folder = tempfile::tempdir().unwrap();
     let (recorder, writer) = Recorder::create(config(folder.path(), 64 << 20)).unwrap();

@@ -152,8 +152,12 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the block, or the last entry if the file would exceed its limit.
+    /// Writes the block, or the last entry if the file would exceed its limit. Nothing follows the last
+    /// entry.
     fn flush(&mut self) -> io::Result<()> {
+        if self.is_ended {
+            return Ok(());
+        }
         let block = self.encoder.block()?;
         let written = self.shared.bytes.load(Relaxed);
         if written + block.len() as u64 + END_BYTES > self.shared.config.limit {

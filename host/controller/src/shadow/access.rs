@@ -67,17 +67,31 @@ impl Compared {
         })
     }
 
-    /// Returns what a write that may create the object would have returned. A new object has a made-up uid,
-    /// and a resourceVersion that every cache has seen.
-    async fn as_if_created(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<Written, Error> {
+    /// Returns what a write of an object would have returned. An account that may write the object may lack
+    /// the right to get it: then its write succeeds, although the host cannot know the object.
+    async fn as_if_written(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<Written, Error> {
         match self.as_it_is(target, key).await {
-            Err(Error::NotFound(_)) => Ok(Written {
-                name: key.name.clone(),
-                uid: "00000000-0000-4000-8000-000000000000".to_owned(),
-                resource_version: "1".to_owned(),
-            }),
+            Err(Error::Forbidden(_)) => Ok(made_up(key)),
             other => other,
         }
+    }
+
+    /// Returns what a write that may create the object would have returned.
+    async fn as_if_created(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<Written, Error> {
+        match self.as_if_written(target, key).await {
+            Err(Error::NotFound(_)) => Ok(made_up(key)),
+            other => other,
+        }
+    }
+}
+
+/// Returns the answer to the write of an object that does not exist, or that the account may not get: it has
+/// a made-up uid, and a resourceVersion that every cache has seen.
+fn made_up(key: &ObjectKey) -> Written {
+    Written {
+        name: key.name.clone(),
+        uid: "00000000-0000-4000-8000-000000000000".to_owned(),
+        resource_version: "1".to_owned(),
     }
 }
 
@@ -160,7 +174,7 @@ impl ClientAccess for Compared {
     ) -> Result<Written, Error> {
         if self.withholds() {
             self.wrote("patch", target, &key.namespace, &key.name, subresource, &body);
-            return self.as_it_is(target, key).await;
+            return self.as_if_written(target, key).await;
         }
         let written = self.client.patch(target, key, subresource, kind, body.clone(), preconditions).await?;
         self.wrote("patch", target, &key.namespace, &key.name, subresource, &body);
@@ -176,7 +190,7 @@ impl ClientAccess for Compared {
     ) -> Result<Written, Error> {
         if self.withholds() {
             self.wrote("replace", target, &key.namespace, &key.name, subresource, &json);
-            return self.as_it_is(target, key).await;
+            return self.as_if_written(target, key).await;
         }
         let written = self.client.replace(target, key, subresource, json.clone()).await?;
         self.wrote("replace", target, &key.namespace, &key.name, subresource, &json);
@@ -207,3 +221,6 @@ impl EventsAccess for Compared {
         if self.withholds() { Ok(()) } else { self.events.emit(event) }
     }
 }
+
+#[cfg(test)]
+mod tests;

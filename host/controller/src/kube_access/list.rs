@@ -7,7 +7,7 @@ use http::Method;
 use oarlock_informer::{
     Object,
     list_watch::{
-        ListPage,
+        DecodeError, ListPage,
         api::{Config, PageDecoder},
     },
     object::Pruning,
@@ -84,7 +84,12 @@ impl Requester {
         let ListPage { continue_token, items, undecodable, .. } =
             decoder.finish().map_err(|error| malformed(&error))?;
         if let Some(first) = undecodable.first() {
-            return Err(malformed(&first.error));
+            return Err(match &*first.error {
+                DecodeError::TooLong { limit, .. } => {
+                    Error::LimitExceeded(format!("{what}: an object has more than {limit} bytes"))
+                }
+                error => malformed(error),
+            });
         }
         let mut slices = Slices::begin();
         let mut length = 0;

@@ -77,11 +77,16 @@ impl Host for StoreState {
     ) -> Result<(), Error> {
         check_short("lister's name", &lister)?;
         check_short("resourceVersion", &resource_version)?;
-        let timeout = Duration::from_millis(timeout_ms.into()).min(MAX_WAIT);
+        let timeout = wait_of(timeout_ms);
         let cache = Arc::clone(&self.access.cache);
         self.waits_for("cache.wait-until-seen", cache.wait_until_seen(&lister, &resource_version, timeout))
             .await
     }
+}
+
+/// Returns the wait that a guest asks for, as far as it may.
+fn wait_of(timeout_ms: u32) -> Duration {
+    Duration::from_millis(timeout_ms.into()).min(MAX_WAIT)
 }
 
 pub(super) fn check_projection(projection: &Projection) -> Result<(), Error> {
@@ -102,4 +107,15 @@ pub(super) fn check_page(page: PageRequest) -> Result<PageRequest, Error> {
     check_short("continue token", &page.continue_token)?;
     let limit = if page.limit == 0 { MAX_ROWS } else { page.limit.min(MAX_ROWS) };
     Ok(PageRequest { limit, ..page })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_for_a_version_is_at_most_five_seconds() {
+        assert_eq!(wait_of(4_999), Duration::from_millis(4_999));
+        assert_eq!((wait_of(5_001), wait_of(u32::MAX)), (MAX_WAIT, MAX_WAIT));
+    }
 }

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use oarlock_plugin::contract::{Failure, RetryInfo};
+
 use super::rig::{Rig, done, retry, terminal};
 use crate::dispatch::RetryPolicy;
 
@@ -14,6 +16,19 @@ async fn an_object_that_fails_waits_alone_with_growing_back_off() {
     let times: Vec<_> =
         calls.iter().filter(|it| it.text == "add a@2").map(|it| it.after.as_millis()).collect();
     assert_eq!(times, [0, 200, 600, 1400]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_that_a_plugin_asks_for_is_at_most_an_hour() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|call| match call.n_before {
+        0 => Ok(Err(Failure::RetryAfter(RetryInfo { message: "not yet".to_owned(), after_ms: u32::MAX }))),
+        _ => done(),
+    })
+    .await;
+    rig.pass(Duration::from_secs(4_000)).await;
+    let times: Vec<_> = rig.calls().into_iter().map(|it| (it.text, it.after.as_secs())).collect();
+    assert_eq!(times[..2], [("add a@2".to_owned(), 0), ("add a@2".to_owned(), 3_600)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -145,3 +145,17 @@ async fn promise_4_a_live_list_is_bounded_in_bytes_and_charged_to_the_plugin() {
     assert!(matches!(refused, Err(Error::LimitExceeded(_))), "{refused:?}");
     drop(whole);
 }
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_an_object_of_a_live_list_that_is_too_long_is_an_error() {
+    let list = async |padding: usize| {
+        let long = page(&["a"], "", padding);
+        requester(&api(move || Reply::json(200, long.clone())))
+            .list(&target("configmaps"), &Namespaces::All, NONE, &Projection::Keys, &request(1, ""))
+            .await
+            .map(|page| page.rows.len())
+    };
+    assert_eq!(list((8 << 20) - 1_024).await, Ok(1));
+    let message = "list configmaps: an object has more than 8388608 bytes".to_owned();
+    assert_eq!(list(8 << 20).await, Err(Error::LimitExceeded(message)));
+}

@@ -1,5 +1,5 @@
 use super::*;
-use crate::contract::{Content, NamedAt, ObjectKey, Scope};
+use crate::contract::{Content, NamedAt, ObjectKey, Request, Scope};
 
 #[test]
 fn a_version_is_one_that_an_api_server_accepts() {
@@ -58,4 +58,60 @@ fn enqueue_requires_the_exported_interface() {
     insta::assert_snapshot!(check(true, true, at("", Enqueue::Pointer)).unwrap_err(), @"subscriptions[pods].enqueue: the empty JSON pointer means the whole object: name a field of it, such as /spec");
     insta::assert_snapshot!(check(true, true, at("", Enqueue::Label)).unwrap_err(), @"subscriptions[pods].enqueue: the label's name is empty");
     insta::assert_snapshot!(check(true, true, owner("apps", "a b")).unwrap_err(), @r#"subscriptions[pods].enqueue: "a b" is not a name (at most 63 bytes, no white space)"#);
+}
+
+#[test]
+fn names_have_at_most_63_bytes() {
+    let checked = |n: usize| check_name("name", &"n".repeat(n)).map_err(|invalid| invalid.to_string());
+    assert_eq!(checked(63), Ok(()));
+    insta::assert_snapshot!(checked(64).unwrap_err(), @r#"name: "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn" is not a name (at most 63 bytes, no white space)"#);
+}
+
+#[test]
+fn the_triggers_of_schedules_have_a_maximum() {
+    let check = |trigger| {
+        let schedule = Schedule { name: "nightly".into(), trigger, at_start: false, key: None };
+        let checked = Checker { handler: false, reconciler: true }.check_schedule(&schedule);
+        checked.map_err(|invalid| invalid.to_string())
+    };
+    let at = |cron: usize, time_zone: usize| {
+        check(Trigger::At(WallTimes { cron: "*".repeat(cron), time_zone: "z".repeat(time_zone) }))
+    };
+    assert_eq!(check(Trigger::EverySeconds(365 * 24 * 60 * 60)), Ok(()));
+    insta::assert_snapshot!(check(Trigger::EverySeconds(31_536_001)).unwrap_err(), @"schedules[nightly].trigger: the interval is 31536001 s, not 1 to 31536000");
+    insta::assert_snapshot!(check(Trigger::EverySeconds(0)).unwrap_err(), @"schedules[nightly].trigger: the interval is 0 s, not 1 to 31536000");
+    assert_eq!(at(256, 256), Ok(()));
+    insta::assert_snapshot!(at(257, 0).unwrap_err(), @"schedules[nightly].trigger.cron: it has 257 bytes, more than 256");
+    insta::assert_snapshot!(at(1, 257).unwrap_err(), @"schedules[nightly].trigger.time-zone: it has 257 bytes, more than 256");
+}
+
+#[test]
+fn requests_and_their_verbs_are_counted() {
+    let check = |n_requests: usize, n_verbs: usize| {
+        let request = Request {
+            target: GroupVersionResource {
+                group: String::new(),
+                version: "v1".into(),
+                plural: "pods".into(),
+            },
+            subresource: String::new(),
+            namespaces: Namespaces::All,
+            verbs: vec!["get".into(); n_verbs],
+        };
+        let description = Description {
+            name: "it".into(),
+            version: "1".into(),
+            subscriptions: vec![],
+            reads: vec![],
+            indices: vec![],
+            requests: vec![request; n_requests],
+            schedules: vec![],
+            stateless: true,
+        };
+        let checked = Checker { handler: true, reconciler: false }.check(&description);
+        checked.map_err(|invalid| invalid.to_string())
+    };
+    assert_eq!(check(256, 16), Ok(()));
+    insta::assert_snapshot!(check(257, 1).unwrap_err(), @"requests: there are 257, more than 256");
+    insta::assert_snapshot!(check(1, 17).unwrap_err(), @"requests[0].verbs: there are 17, more than 16");
 }

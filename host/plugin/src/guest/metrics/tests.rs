@@ -35,6 +35,21 @@ fn a_gauge_and_a_counter_cannot_have_the_same_name() {
 }
 
 #[test]
+fn names_and_label_values_have_a_maximum() {
+    let metrics = GuestMetrics::new();
+    let set = |name: usize, label: usize, value: usize| {
+        let labels = vec![Entry { name: "l".repeat(label), value: "v".repeat(value) }];
+        metrics.gauge_set(&"n".repeat(name), 1.0, labels)
+    };
+    set(128, 128, 256).unwrap();
+    assert!(refusal(set(129, 1, 1)).ends_with("at most 128 characters"));
+    assert!(refusal(set(1, 129, 1)).ends_with("at most 128 characters"));
+    let message = "metric \"n\": the value of label \"l\" has more than 256 bytes".to_owned();
+    assert_eq!(set(1, 1, 257), Err(Error::LimitExceeded(message)));
+    assert_eq!(metrics.snapshot().len(), 1);
+}
+
+#[test]
 fn series_are_charged_to_the_plugin() {
     let account = HostBytes::new(3 * (SERIES_COST as u64 + 10));
     let metrics = GuestMetrics::charged_to(account.clone());

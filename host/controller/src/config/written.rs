@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use super::{Error, PluginFile, RawFile, error::Place, names};
 
+/// The keys whose change makes no other version; `to_json` leaves out `shadow`. docs/roll-outs.md lists them.
+const MAKE_NO_VERSION: [&str; 4] = ["component", "suspend", "suspendWrites", "weight"];
+
 // === impl PluginFile ===
 
 impl PluginFile {
@@ -64,9 +67,7 @@ impl PluginFile {
     pub(crate) fn behaviour(&self) -> Value {
         let mut json = self.to_json();
         if let Some(settings) = json.as_object_mut() {
-            for key in ["component", "suspend", "suspendWrites", "weight"] {
-                settings.remove(key);
-            }
+            settings.retain(|key, _| !MAKE_NO_VERSION.contains(&key.as_str()));
         }
         json
     }
@@ -110,5 +111,27 @@ mod tests {
         assert_eq!(read.unwrap(), file);
         let broken = PluginFile::from_json(path, path, &json!({"name": "p"})).unwrap_err().to_string();
         assert_eq!(broken, "plugins/p.toml: missing field `component`");
+    }
+
+    #[test]
+    fn the_page_of_roll_outs_lists_the_keys_that_make_no_other_version() {
+        let page = include_str!("../../../../docs/roll-outs.md");
+        let (_, list) = page.split_once("The path of the file, its comments, ").unwrap();
+        let (list, _) = list.split_once(" make no other version").unwrap();
+        let mut listed: Vec<_> = list.split('`').skip(1).step_by(2).collect();
+        listed.sort_unstable();
+        // The component is compared by its digest, and the shadow is no part of the JSON.
+        let mut without: Vec<_> = MAKE_NO_VERSION.into_iter().filter(|key| *key != "component").collect();
+        without.push("shadow");
+        without.sort_unstable();
+        assert_eq!(listed, without);
+        let behaviour = |more: &str| {
+            let text = "name: p\ncomponent: p.wasm\nserviceAccount: {namespace: a, name: b}\n";
+            PluginFile::parse(Path::new("p.yaml"), &format!("{text}{more}")).unwrap().behaviour()
+        };
+        for key in ["shadow: q.wasm", "suspend: true", "suspendWrites: true", "weight: 7"] {
+            assert_eq!(behaviour(key), behaviour(""), "{key}");
+        }
+        assert_ne!(behaviour("concurrency: 2"), behaviour(""));
     }
 }

@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::bound::Bound;
 use super::process::Resources;
-use super::stage::{Plugin, Stage};
+use super::stage::{Latencies, Plugin, Stage};
 use oarlock_built_guests::component;
 
 /// Returns bytes that are no WebAssembly, behind the first bytes of a component.
@@ -89,6 +89,12 @@ pub fn compile_bomb() -> anyhow::Result<Vec<u8>> {
 /// Mutants that the host loads at the same time.
 const BATCH: u64 = 16;
 
+/// Changes while a batch of mutants loads, and again while it serves.
+const CHANGES: usize = 16;
+
+/// The time between two changes.
+const PACE: Duration = Duration::from_millis(5);
+
 /// What the host did with mutants.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
@@ -100,6 +106,12 @@ pub struct Outcome {
     pub served: u64,
     /// Mutants that waited, for example for a resource that does not exist.
     pub waited: u64,
+    /// From a write until a good plugin reports it, before the first mutant.
+    pub alone: Latencies,
+    /// The same while mutants load and serve.
+    pub beside: Latencies,
+    /// The good plugins' p99 beside mutants, divided by the p99 without them.
+    pub mutants_p99_ratio: f64,
     /// The host's resources before the first mutant.
     pub before: Resources,
     /// The maximum of each while mutants ran.
@@ -130,14 +142,16 @@ pub async fn run(host: Command, mutants: u64, from: u64) -> anyhow::Result<Outco
     let code = code.path().to_string_lossy().into_owned();
     let mut stage = Stage::start_program(host, &["--cache-dir", &code]).await?;
     stage.change(80, Duration::ZERO).await?;
-    stage.judge().await?;
+    let alone = stage.measure(2_000, PACE).await?;
     let before = stage.resources()?;
     let mut outcome = Outcome {
         mutants,
+        alone,
         before,
         bound: super::bound::of_plugins(BATCH, super::cases::MEMORY),
         ..Outcome::default()
     };
+    stage.forget_latencies();
     let begun = Instant::now();
     let mut number = from;
     while number < from + mutants {
@@ -156,6 +170,7 @@ pub async fn run(host: Command, mutants: u64, from: u64) -> anyhow::Result<Outco
             stage.plugin(&Plugin { name, component: &component, account: "hostile", more })?;
             number += 1;
         }
+        stage.change(CHANGES, PACE).await?;
         let verdicts = stage
             .host()
             .wait_for("a verdict of each mutant", |printed| {
@@ -179,14 +194,17 @@ pub async fn run(host: Command, mutants: u64, from: u64) -> anyhow::Result<Outco
         outcome.refused += count(Verdict::Refused);
         outcome.waited += count(Verdict::Waited);
         // Each mutant that serves is called.
-        stage.change(16, Duration::ZERO).await?;
+        stage.change(CHANGES, PACE).await?;
         stage.expect_health().await?;
         stage.remove_all(batch.iter().map(String::as_str)).await?;
         if (number - from) / PROGRESS > n_done / PROGRESS {
+            stage.judge().await?;
             super::say(&outcome.progress(number - from, begun.elapsed()));
         }
     }
     stage.judge().await?;
+    outcome.beside = stage.latencies();
+    outcome.mutants_p99_ratio = outcome.beside.p99_ms / outcome.alone.p99_ms.max(0.001);
     outcome.peak = stage.peak();
     outcome.bound.check(&outcome.peak)?;
     outcome.after = stage.released(&before).await?;

@@ -407,9 +407,21 @@ impl Stage {
     ///
     /// Those of the API server, and when a good plugin misses something.
     pub async fn measure(&mut self, changes: usize, pace: Duration) -> anyhow::Result<Latencies> {
-        self.written.clear();
+        self.forget_latencies();
         self.change(changes, pace).await?;
         self.judge().await?;
+        Ok(self.latencies())
+    }
+
+    /// Changes until now are in no [`Stage::latencies`].
+    pub fn forget_latencies(&mut self) {
+        self.written.clear();
+    }
+
+    /// Returns how long the good plugins took to report the changes since [`Stage::forget_latencies`], as far
+    /// as they have reported them.
+    #[must_use]
+    pub fn latencies(&self) -> Latencies {
         let printed = self.host.printed();
         let mut millis: Vec<f64> = Vec::new();
         for reported in &printed.notifications {
@@ -425,7 +437,7 @@ impl Stage {
             let index = (millis.len() as f64 * part) as usize;
             millis.get(index.min(millis.len().saturating_sub(1))).copied().unwrap_or_default()
         };
-        Ok(Latencies { count: millis.len(), p50_ms: at(0.5), p99_ms: at(0.99) })
+        Latencies { count: millis.len(), p50_ms: at(0.5), p99_ms: at(0.99) }
     }
 
     /// Returns the status of every plugin, by name.

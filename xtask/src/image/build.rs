@@ -89,6 +89,7 @@ fn build_with(build: &mut Command, root: &Path, home: &Path) -> Result<()> {
     }
     build.env("CARGO_HOME", home).env("CARGO_TARGET_DIR", root.join(TARGET));
     build.env("CARGO_INCREMENTAL", "0").env_remove("RUSTFLAGS");
+    hide_repository(build, home);
     // A server of a wrapper, as sccache has one, does not see the mounts of this build.
     for name in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
         build.env(name, "").env(format!("CARGO_BUILD_{name}"), "");
@@ -100,6 +101,12 @@ fn build_with(build: &mut Command, root: &Path, home: &Path) -> Result<()> {
         build.env(name, flags("-ffile-prefix-map=", &prefixes, " "));
     }
     cargo::run(build)
+}
+
+/// Hides the repository of the checkout from build scripts of dependencies, if the folder of cargo is in it.
+/// That of cranelift-codegen asks git for a commit, once, and the code keeps the answer over later commits.
+fn hide_repository(build: &mut Command, home: &Path) {
+    build.env("GIT_CEILING_DIRECTORIES", home).env_remove("GIT_DIR");
 }
 
 /// Returns a command that runs `command` in a mount namespace of its own, where the checkout and the folder
@@ -151,6 +158,24 @@ fn git(root: &Path, arguments: &[&str]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_script_of_a_dependency_finds_no_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkout = folder.path().canonicalize().unwrap();
+        let home = checkout.join(MOUNTED_HOME);
+        fs::create_dir_all(home.join("registry/a-crate")).unwrap();
+        command::run(Command::new("git").args(["init", "--quiet"]).arg(&checkout)).unwrap();
+        let is_found = |is_hidden: bool| {
+            let mut git = Command::new("git");
+            git.args(["rev-parse", "--show-toplevel"]).current_dir(home.join("registry/a-crate"));
+            if is_hidden {
+                hide_repository(&mut git, &home);
+            }
+            command::output(&mut git).is_ok()
+        };
+        assert!(is_found(false) && !is_found(true));
+    }
 
     #[test]
     fn a_build_finds_every_checkout_at_the_same_paths() {

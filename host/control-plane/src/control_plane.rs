@@ -1,7 +1,6 @@
 //! One etcd and one kube-apiserver, from the first process to the removal of their folder.
 
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use crate::assets::{ETCD, KUBE_APISERVER};
 use crate::credentials::Credentials;
 use crate::folder::Folder;
+use crate::port::Port;
 use crate::server::Server;
 use crate::{Assets, Error, Launcher};
 
@@ -45,7 +45,9 @@ pub struct ControlPlane {
     api_server: Option<Server>,
     etcd: Server,
     etcd_url: String,
-    port: u16,
+    /// For clients and for other members.
+    _etcd_ports: [Port; 2],
+    port: Port,
     version: String,
     config: Config,
     credentials: Credentials,
@@ -57,6 +59,7 @@ struct Started {
     api_server: Server,
     etcd: Server,
     etcd_url: String,
+    etcd_ports: [Port; 2],
     version: String,
 }
 
@@ -72,13 +75,23 @@ impl ControlPlane {
     /// When a server cannot be run, ends before it is ready, or is not ready in time. Logs that the error
     /// names are kept.
     pub async fn start(config: Config, progress: impl FnMut(Progress)) -> Result<Self, Error> {
-        let port = free_port(config.port)?;
+        let port = Port::keep(config.port)?;
         let mut folder = Folder::new()?;
         let credentials = Credentials::write(folder.credentials())?;
-        match start(&config, port, &credentials, &folder, progress).await {
-            Ok(Started { api_server, etcd, etcd_url, version }) => {
+        match start(&config, port.number(), &credentials, &folder, progress).await {
+            Ok(Started { api_server, etcd, etcd_url, etcd_ports: _etcd_ports, version }) => {
                 let api_server = Some(api_server);
-                Ok(Self { api_server, etcd, etcd_url, port, version, config, credentials, folder })
+                Ok(Self {
+                    api_server,
+                    etcd,
+                    etcd_url,
+                    _etcd_ports,
+                    port,
+                    version,
+                    config,
+                    credentials,
+                    folder,
+                })
             }
             Err(error) => {
                 if matches!(error, Error::Ended { .. } | Error::NotReady { .. }) {
@@ -92,7 +105,7 @@ impl ControlPlane {
     /// Returns the API server's address, such as `https://127.0.0.1:37241`.
     #[must_use]
     pub fn url(&self) -> String {
-        url(self.port)
+        url(self.port.number())
     }
 
     /// Returns the administrator's kubeconfig, as YAML.
@@ -153,7 +166,7 @@ impl ControlPlane {
     pub async fn restart_api_server(&mut self) -> Result<(), Error> {
         self.stop_api_server().await;
         let Self { config, port, credentials, folder, etcd_url, .. } = self;
-        match start_api_server(config, *port, credentials, folder, etcd_url).await {
+        match start_api_server(config, port.number(), credentials, folder, etcd_url).await {
             Ok((api_server, _, _)) => {
                 self.api_server = Some(api_server);
                 Ok(())
@@ -181,9 +194,10 @@ async fn start(
     folder: &Folder,
     mut progress: impl FnMut(Progress),
 ) -> Result<Started, Error> {
-    let etcd_port = free_port(0)?;
+    let etcd_ports = [Port::keep(0)?, Port::keep(0)?];
+    let [etcd_port, peer_port] = etcd_ports.each_ref().map(Port::number);
     let etcd_url = format!("http://127.0.0.1:{etcd_port}");
-    let peer_url = format!("http://127.0.0.1:{}", free_port(0)?);
+    let peer_url = format!("http://127.0.0.1:{peer_port}");
     let arguments = [
         "--name=oarlock".to_owned(),
         format!("--listen-client-urls={etcd_url}"),
@@ -206,7 +220,7 @@ async fn start(
     let (api_server, client, took) = start_api_server(config, port, credentials, folder, &etcd_url).await?;
     progress(Progress { program: KUBE_APISERVER, took });
     let version = client.apiserver_version().await?.git_version;
-    Ok(Started { api_server, etcd, etcd_url, version })
+    Ok(Started { api_server, etcd, etcd_url, etcd_ports, version })
 }
 
 /// Returns the API server, an administrator's client, and the time until it was ready.
@@ -265,11 +279,4 @@ fn flag(name: &str, path: &Path) -> OsString {
 
 fn url(port: u16) -> String {
     format!("https://127.0.0.1:{port}")
-}
-
-/// Returns this port if it is free, or for 0 one that is free.
-fn free_port(port: u16) -> Result<u16, Error> {
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    let address = listener.and_then(|listener| listener.local_addr());
-    address.map(|address| address.port()).map_err(|_| Error::PortInUse { port })
 }

@@ -23,6 +23,7 @@ mod credentials;
 mod error;
 mod folder;
 mod launcher;
+mod port;
 mod server;
 
 pub use self::assets::Assets;

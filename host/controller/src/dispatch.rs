@@ -60,7 +60,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
@@ -125,6 +125,8 @@ pub(crate) struct Dispatcher {
     is_suspended: bool,
     /// The plugin's definition stops the calls.
     is_declared_suspended: bool,
+    /// Whether one of the two does, for the task that watches the probation.
+    suspended: watch::Sender<bool>,
     /// The host leads, so that its plugins may be called.
     leads: bool,
     n_turns: u32,
@@ -152,6 +154,8 @@ pub(crate) struct DispatcherHandle {
     pub(crate) commands: Commands,
     /// The plugin's own writes, which its access stores.
     pub(crate) own_writes: OwnWrites,
+    /// Whether a user or the plugin's definition stops its calls.
+    pub(crate) suspended: watch::Receiver<bool>,
 }
 
 // === impl Dispatcher ===
@@ -169,12 +173,14 @@ impl Dispatcher {
         let active_view = Arc::new(ActiveView::default());
         let metrics = shared.metrics.plugin(&plugin);
         let own_writes = OwnWrites::default();
+        let (suspended, follow_suspended) = watch::channel(false);
         let leads = shared.leadership.leads();
         let handle = DispatcherHandle {
             switches: sender,
             active: active_view.clone(),
             commands: commands_handle,
             own_writes: own_writes.clone(),
+            suspended: follow_suspended,
         };
         let dispatcher = Self {
             plugin,
@@ -189,6 +195,7 @@ impl Dispatcher {
             schedules: None,
             is_suspended: false,
             is_declared_suspended: false,
+            suspended,
             leads,
             n_turns: 0,
         };
@@ -332,12 +339,16 @@ impl Dispatcher {
 
     /// Returns whether the plugin may be called: the host leads, and no user has suspended the plugin.
     fn may_call(&self) -> bool {
-        self.leads && !self.is_suspended && !self.is_declared_suspended && self.shared.leadership.leads()
+        self.leads && !self.is_suspended() && self.shared.leadership.leads()
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.is_suspended || self.is_declared_suspended
     }
 
     fn show_phase(&self, active: Option<&ActiveGeneration>) {
         let phase = match active {
-            _ if self.is_suspended || self.is_declared_suspended => Phase::Suspended,
+            _ if self.is_suspended() => Phase::Suspended,
             None => Phase::Loading,
             Some(_) if !self.leads => Phase::Standby,
             Some(active) if active.lanes.serve() => Phase::Serving,

@@ -184,7 +184,8 @@ impl Instances {
 
 impl Default for Probation {
     fn default() -> Self {
-        Self { time: Duration::from_secs(60), max_losses: 3 }
+        // As few as one object can cost before it is parked: see `limits.lossTries`.
+        Self { time: Duration::from_secs(60), max_losses: 2 }
     }
 }
 

@@ -110,28 +110,19 @@ impl Commands {
 
 impl Dispatcher {
     pub(super) fn obey(&mut self, active: Option<&mut ActiveGeneration>, command: Command) {
-        let mut active = active;
         // A sender of commands that does not wait for the answer does not matter.
         match command {
             Command::Suspend(done) => {
                 self.is_suspended = true;
-                self.show_phase(active.as_deref());
-                let _ = done.send(());
+                self.apply_suspension(active, done);
             }
             Command::Resume(done) => {
-                match std::mem::replace(&mut self.is_suspended, false) {
-                    true => self.resumed(active.as_deref_mut()),
-                    false => self.show_phase(active.as_deref()),
-                }
-                let _ = done.send(());
+                self.is_suspended = false;
+                self.apply_suspension(active, done);
             }
             Command::Declare { is_suspended, done } => {
-                let was_suspended = std::mem::replace(&mut self.is_declared_suspended, is_suspended);
-                match was_suspended && !is_suspended {
-                    true => self.resumed(active.as_deref_mut()),
-                    false => self.show_phase(active.as_deref()),
-                }
-                let _ = done.send(());
+                self.is_declared_suspended = is_suspended;
+                self.apply_suspension(active, done);
             }
             Command::Redeliver(what, answer) => {
                 let redelivered = match active {
@@ -147,12 +138,16 @@ impl Dispatcher {
         }
     }
 
-    fn resumed(&self, active: Option<&mut ActiveGeneration>) {
+    /// Stops or allows the calls after one of the two who may stop them has decided. What changes nothing
+    /// also changes no times of the lanes.
+    fn apply_suspension(&self, active: Option<&mut ActiveGeneration>, done: oneshot::Sender<()>) {
         let mut active = active;
-        if let Some(active) = &mut active {
+        let was_suspended = self.suspended.send_replace(self.is_suspended());
+        if let Some(active) = active.as_mut().filter(|_| was_suspended && !self.is_suspended()) {
             active.lanes.resumed();
         }
         self.show_phase(active.as_deref());
+        let _ = done.send(());
     }
 }
 

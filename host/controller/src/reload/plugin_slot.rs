@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use oarlock_informer::listener::BacklogAccount;
 use oarlock_plugin::{component, engine::Share, guest::HostBytes, guest::Usage, record::Recorder};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::roll_out::OnProbation;
 use super::versions::Versions;
@@ -29,6 +29,8 @@ pub(super) struct PluginSlot {
     pub(super) active: Arc<ActiveView>,
     pub(super) queue: PluginQueue,
     pub(super) own_writes: OwnWrites,
+    /// Whether the calls of the plugin are stopped.
+    pub(super) suspended: watch::Receiver<bool>,
     /// The account of the bytes that the host keeps for the plugin.
     pub(super) host_bytes: HostBytes,
     /// Counts what all its generations use.
@@ -83,7 +85,7 @@ impl PluginSlot {
         let queue = PluginQueue::new(&host_bytes, metrics.clone());
         let (dispatcher, handle) =
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
-        let DispatcherHandle { switches, active, commands, own_writes } = handle;
+        let DispatcherHandle { switches, active, commands, own_writes, suspended } = handle;
         own_writes.charge_to(&host_bytes);
         status.set_commands(commands);
         if shadow::serving_of(name).is_none() {
@@ -99,6 +101,7 @@ impl PluginSlot {
             active,
             queue,
             own_writes,
+            suspended,
             host_bytes,
             usage: metrics.usage().clone(),
             share: host.engine.share(file.weight),

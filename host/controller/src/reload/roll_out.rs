@@ -200,10 +200,27 @@ impl RollOut {
         }
     }
 
-    /// Waits for the end of the period that runs. Cancel-safe. On standby, where nothing is called and
-    /// nothing is kept, no period begins.
+    /// Waits for the end of the period that runs. Cancel-safe. On standby and while the plugin is suspended,
+    /// where nothing is called, no period begins, and a suspension ends one without a verdict.
     async fn verdict(&self, watched: &mut OnProbation) -> Verdict {
-        self.host.dispatch.leadership.led().await;
+        let mut suspended = self.slot.suspended.clone();
+        loop {
+            self.host.dispatch.leadership.led().await;
+            if suspended.wait_for(|&is_suspended| !is_suspended).await.is_err() {
+                return Verdict::Ended;
+            }
+            tokio::select! {
+                biased;
+                Ok(_) = suspended.wait_for(|&is_suspended| is_suspended) => {
+                    watched.losses_before = watched.health.borrow().losses;
+                    watched.ends_at = None;
+                }
+                verdict = self.verdict_of_period(watched) => return verdict,
+            }
+        }
+    }
+
+    async fn verdict_of_period(&self, watched: &mut OnProbation) -> Verdict {
         let Probation { time, max_losses } = watched.version.file.probation;
         // In boxes, so that a task that waits for the end of the period is small.
         if watched.ends_at.is_none() && Box::pin(self.is_good(&watched.version)).await {

@@ -132,6 +132,71 @@ async fn a_version_is_kept_when_it_has_passed_its_probation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_operator_rolls_back_to_the_version_before_and_the_other_one_is_not_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = control::bind(&folder.path().join("run"), None).unwrap();
+    let path = socket.path().to_owned();
+    let rig = Rig::start_with(|config| Config { control: Some(socket), ..config }).await;
+    rig.plugin_with("p", "hello-rust", probation("60s"));
+    let first = rig.serves("p", 1).await;
+    let other = fs::read(guest_path("hello-c")).unwrap();
+    rig.component("p", &other);
+    rig.serves("p", 2).await;
+
+    let (status, body) = control_socket::request(&path, "POST /v1/plugins/p/rollback").await;
+    assert!(status.contains(" 200 "), "{status} {body}");
+    assert_eq!(rig.serves("p", 3).await["digest"], first["digest"]);
+    assert_eq!(rig.event("p", "plugin-rolled-back").await["to-digest"], first["digest"]);
+    rig.create("after").await;
+    received::until_current(&rig, "p", 3).await;
+    rig.component("p", &other);
+    rig.event("p", "plugin-refused").await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_passes_no_probation_while_the_plugin_is_suspended() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = host_that_keeps(&state).await;
+    let n_kept = |extension| n_files(&state, "last-good/plugins", extension);
+    let until_kept = async |extension, expected| {
+        until_ok(extension, async || match n_kept(extension) {
+            n if n == expected => Ok(()),
+            n => Err(n),
+        })
+        .await;
+    };
+    rig.plugin_with("p", "hello-rust", probation("1s"));
+    rig.serves("p", 1).await;
+    until_kept("good", 1).await;
+
+    let mut settings = probation("1s");
+    settings["suspend"] = true.into();
+    rig.plugin_with("p", "traps", settings);
+    rig.serves("p", 2).await;
+    // Its probation begins later, and is as long.
+    rig.plugin_with("q", "hello-rust", probation("1s"));
+    until_kept("good", 2).await;
+    assert_eq!(n_kept("previous"), 0, "the suspended version was never called");
+    rig.plugin_with("p", "traps", probation("1s"));
+    until_kept("previous", 1).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_traps_for_the_only_object_is_switched_back_with_default_settings() {
+    let rig = Rig::start().await;
+    rig.plugin_with("p", "hello-rust", json!({}));
+    rig.serves("p", 1).await;
+    rig.create(TRAPS[0]).await;
+    received::until_current(&rig, "p", 1).await;
+    rig.component("p", &fs::read(guest_path("traps")).unwrap());
+    let back = rig.event("p", "plugin-rolled-back").await;
+    assert_eq!(back["message"], "it lost 3 instances within 60 s");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_host_whose_folder_for_state_cannot_be_used_reports_it_and_runs() {
     let state = tempfile::tempdir().unwrap();
     // Also for root, who may write to any folder.

@@ -11,8 +11,9 @@ use super::{Error, StateFolder, VersionId, files};
 /// How many versions of a plugin are remembered. The oldest is forgotten first.
 const MAX_ENTRIES: usize = 32;
 
-/// The longest file, and the longest reason in it.
-const MAX_BYTES: u64 = 256 << 10;
+/// The longest file, the longest list in it, and the longest reason.
+const MAX_BYTES: u64 = MOST_BYTES + (4 << 10);
+const MOST_BYTES: u64 = 256 << 10;
 const MAX_REASON: usize = 4 << 10;
 
 /// The versions of one plugin that are not tried, the newest last.
@@ -87,7 +88,8 @@ impl Quarantine {
         std::mem::take(&mut self.entries).len()
     }
 
-    /// Writes the file. A restart of the host then knows the same versions.
+    /// Writes the file. A restart of the host then knows the same versions, or the newest of them if texts of
+    /// the plugin make the file too long.
     pub(crate) fn save(&self) -> Result<(), Error> {
         let Some(path) = &self.path else { return Ok(()) };
         if self.entries.is_empty() {
@@ -99,8 +101,13 @@ impl Quarantine {
             };
         }
         path.parent().map_or(Ok(()), files::create_folder)?;
-        let text = serde_json::to_string_pretty(&self.entries)
-            .map_err(|error| Error::damaged(path, error.to_string()))?;
-        files::write_checked(path, &text)
+        for first in 0..self.entries.len() {
+            let text = serde_json::to_string_pretty(&self.entries[first..])
+                .map_err(|error| Error::damaged(path, error.to_string()))?;
+            if text.len() as u64 <= MOST_BYTES {
+                return files::write_checked(path, &text);
+            }
+        }
+        Ok(())
     }
 }

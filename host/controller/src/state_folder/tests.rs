@@ -129,6 +129,23 @@ fn without_a_folder_nothing_is_kept() {
 }
 
 #[test]
+fn promise_4_texts_of_a_plugin_cannot_make_its_quarantine_too_long_to_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateFolder::new(Some(dir.path().to_owned()));
+    let (mut quarantine, _) = state.quarantine("p", Path::new("p.yaml"));
+    // Each byte takes six in JSON.
+    let text = "\u{1}".repeat(4_096);
+    let id = |n: usize| id_of(&file(""), n.to_string().as_bytes());
+    for n in 0..32 {
+        quarantine.add(id(n), &text, "d", &text, "now".to_owned());
+    }
+    quarantine.save().unwrap();
+    let (read, error) = state.quarantine("p", Path::new("p.yaml"));
+    assert!(error.is_none(), "{error:?}");
+    assert!(read.find(id(31)).is_some() && read.find(id(0)).is_none());
+}
+
+#[test]
 fn promise_4_a_changed_file_is_not_used() {
     type Damage<'a> = (&'a str, &'a str, &'a dyn Fn(&Path));
     let flip = |path: &Path| {

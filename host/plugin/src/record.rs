@@ -20,7 +20,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -40,8 +40,8 @@ use crate::{Interception, component, contract::Description};
 /// The messages that may wait for the writer.
 const MOST_WAITING: usize = 4_096;
 
-/// The bytes of calls that may wait for the writer.
-const MOST_WAITING_BYTES: u64 = 64 << 20;
+/// The bytes of calls that may be in progress or wait for the writer.
+const MOST_HELD_BYTES: usize = 64 << 20;
 
 /// Configures a record.
 #[derive(Debug, Clone)]
@@ -112,7 +112,8 @@ pub(crate) struct Shared {
     bytes: AtomicU64,
     calls: AtomicU64,
     lost: AtomicU64,
-    waiting_bytes: AtomicU64,
+    /// The bytes of the calls that are in progress or wait for the writer.
+    held_bytes: AtomicUsize,
     instances: AtomicU64,
     is_full: AtomicBool,
     has_failed: AtomicBool,
@@ -127,7 +128,8 @@ pub(crate) struct Message {
     entry: Entry,
     /// Which answers are values of Secrets.
     sources: Arc<Sources>,
-    bytes: u64,
+    /// The bytes that are held for it.
+    bytes: usize,
 }
 
 // === impl Recorder ===
@@ -145,7 +147,7 @@ impl Recorder {
             bytes: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            waiting_bytes: AtomicU64::new(0),
+            held_bytes: AtomicUsize::new(0),
             instances: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
@@ -182,14 +184,23 @@ impl Recorder {
         Progress { shared: self.shared.clone() }
     }
 
-    /// Passes an entry to the writer. Returns false if it was left out.
-    fn send(&self, entry: Entry, sources: &Arc<Sources>, bytes: u64) -> bool {
+    /// Holds bytes of a call. Returns false if more are held then than may be.
+    fn hold(&self, bytes: usize) -> bool {
+        self.shared.held_bytes.fetch_add(bytes, Relaxed) + bytes <= MOST_HELD_BYTES
+    }
+
+    fn release(&self, bytes: usize) {
+        self.shared.held_bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Passes an entry, for which these bytes are held, to the writer. Returns false if it was left out.
+    fn send(&self, entry: Entry, sources: &Arc<Sources>, bytes: usize) -> bool {
         if !self.shared.goes_on() {
+            self.release(bytes);
             return false;
         }
-        let waiting = &self.shared.waiting_bytes;
         let message = Message { entry, sources: sources.clone(), bytes };
-        let has_room = waiting.fetch_add(bytes, Relaxed) + bytes <= MOST_WAITING_BYTES;
+        let has_room = self.hold(0);
         let left_out = match self.queue.try_reserve() {
             Ok(place) if has_room => {
                 place.send(message);
@@ -197,7 +208,7 @@ impl Recorder {
             }
             _ => message,
         };
-        waiting.fetch_sub(bytes, Relaxed);
+        self.release(bytes);
         self.leave_out(&left_out.entry, sources);
         false
     }

@@ -22,9 +22,9 @@ pub(super) struct CallLog {
 struct State {
     /// The call in progress.
     call: Option<Call>,
-    /// Its size as JSON, about.
+    /// Its size as JSON, about: so much of [`Recorder::hold`] is its own.
     bytes: usize,
-    /// An import that was cut off may have seen Secrets.
+    /// What was cut off may have seen Secrets.
     has_cut_secrets: bool,
     /// Calls that were left out since the last one that was recorded.
     n_lost: u64,
@@ -42,10 +42,14 @@ impl CallLog {
     fn end(&self, ended: Ended) {
         let mut state = self.state.lock();
         let Some(call) = state.call.take() else { return };
-        let bytes = state.bytes + size(&ended);
+        let rest = size(&ended);
+        let bytes = std::mem::take(&mut state.bytes) + rest;
+        // It is passed on at once, or left out.
+        self.recorder.hold(rest);
         let is_start = !std::mem::replace(&mut state.has_started, true);
         let mut call = Call { ended, lost_before: state.n_lost, ..call };
         if call.cut && self.recorder.cut(&call, state.has_cut_secrets, &self.sources) {
+            self.recorder.release(bytes);
             return;
         }
         let entry = if is_start {
@@ -54,11 +58,22 @@ impl CallLog {
         } else {
             Entry::Call(call)
         };
-        if self.recorder.send(entry, &self.sources, bytes as u64) {
+        if self.recorder.send(entry, &self.sources, bytes) {
             state.n_lost = 0;
         } else {
             state.n_lost += 1;
         }
+    }
+
+    /// Holds a further part of a call. Returns false if the call, or all calls of the plugin, would be too
+    /// large.
+    fn hold(&self, bytes: &mut usize, more: usize) -> bool {
+        let is_held = self.recorder.hold(more) && *bytes + more <= MAX_ENTRY / 2;
+        match is_held {
+            true => *bytes += more,
+            false => self.recorder.release(more),
+        }
+        is_held
     }
 }
 
@@ -70,9 +85,8 @@ impl Intercept for CallLog {
         // A call whose future was dropped had no end.
         self.end(Ended::Cancelled);
         let mut state = self.state.lock();
-        state.bytes = json_size(&argument) + 200;
-        state.has_cut_secrets = false;
-        state.call = Some(Call {
+        let more = json_size(&argument) + 200;
+        let mut call = Call {
             number: 0,
             instance: self.instance,
             time_ms: now_ms(),
@@ -82,17 +96,22 @@ impl Intercept for CallLog {
             ended: Ended::Cancelled,
             lost_before: 0,
             cut: false,
-        });
+        };
+        state.has_cut_secrets = false;
+        if !self.hold(&mut state.bytes, more) {
+            state.has_cut_secrets = self.sources.may_be_in(&call);
+            call.argument = Value::Null;
+            call.cut = true;
+        }
+        state.call = Some(call);
     }
 
     fn import_begins(&self, function: &'static str, arguments: Value) -> Option<Value> {
         let mut state = self.state.lock();
         let State { call: Some(call), bytes, has_cut_secrets, .. } = &mut *state else { return None };
-        *bytes += json_size(&arguments) + 80;
-        if *bytes > MAX_ENTRY / 2 {
-            call.cut = true;
-        }
+        let more = json_size(&arguments) + 80;
         let import = Import { function: function.to_owned(), arguments, answer: None };
+        call.cut = call.cut || !self.hold(bytes, more);
         if call.cut {
             *has_cut_secrets |= self.sources.may_be_in_import(&import);
         } else {
@@ -107,8 +126,7 @@ impl Intercept for CallLog {
         if call.cut {
             return;
         }
-        *bytes += json_size(&answer);
-        if *bytes > MAX_ENTRY / 2 {
+        if !self.hold(bytes, json_size(&answer)) {
             call.cut = true;
         } else if let Some(import) = call.imports.last_mut() {
             import.answer = Some(answer);
@@ -131,6 +149,7 @@ impl Intercept for CallLog {
 impl Drop for CallLog {
     fn drop(&mut self) {
         if !self.recorder.shared.goes_on() {
+            self.recorder.release(self.state.get_mut().bytes);
             return;
         }
         self.end(Ended::Cancelled);

@@ -231,3 +231,32 @@ async fn a_call_that_is_cut_before_it_sees_secrets_ends_the_record() {
         assert_eq!((end.reason, calls(&entries).len()), (reason, n));
     }
 }
+
+#[tokio::test]
+async fn promise_4_calls_in_progress_of_all_instances_are_bounded_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recorder, writer) = Recorder::create(config(folder.path(), 64 << 20)).unwrap();
+    let logs: Vec<_> = (0..30).map(|_| log(&recorder)).collect();
+    let large = || Value::from("x".repeat(5 << 20));
+    for log in &logs {
+        start(log);
+        log.call_begins("reconcile", large());
+        log.import_begins("cache.get", json!({}));
+        log.import_ends(large());
+    }
+    let held = recorder.shared.held_bytes.load(Relaxed);
+    assert!(held <= MOST_HELD_BYTES && held > MOST_HELD_BYTES / 2, "{held}");
+    // A call that is never recorded again, and calls that end.
+    logs.iter().skip(1).for_each(|log| log.call_ends(Ok(Value::Null)));
+    drop(logs);
+    let progress = recorder.progress();
+    drop(recorder);
+    writer.run(std::future::pending()).await.unwrap();
+    assert_eq!(progress.shared.held_bytes.load(Relaxed), 0);
+    let entries = read(&progress.view().file);
+    let calls = calls(&entries);
+    let n_cut = calls.iter().filter(|call| call.cut).count();
+    assert!(n_cut > 0 && n_cut < calls.len(), "{n_cut} of {}", calls.len());
+    // The argument of a call for which there was no room is missing too.
+    assert!(calls.iter().any(|call| call.cut && call.argument.is_null()));
+}

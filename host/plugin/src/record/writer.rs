@@ -123,7 +123,7 @@ impl Writer {
 impl Output {
     fn write(&mut self, messages: Vec<Message>, flush: bool, ends: bool) -> io::Result<()> {
         for Message { entry, sources, bytes } in messages {
-            self.shared.waiting_bytes.fetch_sub(bytes, Relaxed);
+            self.shared.held_bytes.fetch_sub(bytes, Relaxed);
             if self.is_ended {
                 continue;
             }

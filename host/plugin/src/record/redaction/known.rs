@@ -15,8 +15,9 @@ pub(super) const MIN_LEN: usize = 6;
 const MOST: usize = 32_768;
 const MOST_BYTES: usize = 32 << 20;
 
-/// The maximum number of remembered public names.
+/// The maximum number of remembered public names, and of the bytes of one: no object has a longer name.
 const MOST_PUBLIC: usize = 65_536;
+const LONGEST_NAME: usize = 253;
 
 /// Texts that are values of many Secrets and no secret.
 const ORDINARY: [&str; 5] = ["default", "kube-system", "Opaque", "Secret", "secrets"];
@@ -74,7 +75,9 @@ impl Known {
         for (name, value) in fields {
             match value {
                 Value::String(text)
-                    if matches!(name.as_str(), "name" | "namespace") && self.public.len() < MOST_PUBLIC =>
+                    if matches!(name.as_str(), "name" | "namespace")
+                        && text.len() <= LONGEST_NAME
+                        && self.public.len() < MOST_PUBLIC =>
                 {
                     self.public.insert(text.clone());
                 }

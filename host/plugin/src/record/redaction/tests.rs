@@ -302,3 +302,16 @@ fn a_value_is_known_without_the_newline_at_its_end() {
     redaction.redact(&mut entry, &sources());
     assert!(!contains_any(&texts(&entry), "hunter2-hunter2"), "{}", texts(&entry));
 }
+
+#[test]
+fn promise_4_a_text_that_is_no_name_of_an_object_is_not_remembered_as_one() {
+    let (mut known, pseudonyms) = (Known::default(), Pseudonyms::new());
+    for n_bytes in [253, 254] {
+        let value = "x".repeat(n_bytes);
+        known.publish_names(&json!({ "name": value }));
+        known.learn(&pseudonyms, &value, Place::Plain);
+        let mut text = format!("it is {value}");
+        known.replace(&mut text);
+        assert_eq!(text.contains(&value), n_bytes == 253, "{n_bytes}");
+    }
+}

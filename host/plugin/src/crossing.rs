@@ -5,8 +5,9 @@
 //! guest makes the host copy.
 
 use crate::contract::{
-    AddedArgument, DeletedArgument, Error, FieldTexts, ObjectRef, ObjectRefArgument, Page, Row, Synced,
-    UpdatedArgument, WorkKey, Written,
+    AddedArgument, DeletedArgument, Description, Entry, Error, Failure, FieldTexts, GroupVersionResource,
+    Namespaces, ObjectKey, ObjectRef, ObjectRefArgument, Outcome, Page, PageRequest, Preconditions,
+    Projection, Row, Synced, UpdatedArgument, WorkKey, Written,
 };
 
 /// The bytes that crossed during one call.
@@ -37,6 +38,12 @@ impl Crossed {
         }
         *self = Self { to_guest: to, from_guest: from };
         Ok(())
+    }
+
+    /// Adds bytes that were copied and cannot be refused, such as those of an import without an error.
+    pub(crate) fn count(&mut self, to_guest: usize, from_guest: usize) {
+        self.to_guest = self.to_guest.saturating_add(to_guest as u64);
+        self.from_guest = self.from_guest.saturating_add(from_guest as u64);
     }
 }
 
@@ -140,9 +147,85 @@ impl Crossing for Synced {
     }
 }
 
+impl Crossing for ObjectKey {
+    fn bytes(&self) -> usize {
+        self.namespace.len() + self.name.len()
+    }
+}
+
 impl Crossing for WorkKey {
     fn bytes(&self) -> usize {
-        self.kind.len() + self.object.namespace.len() + self.object.name.len()
+        self.kind.len() + self.object.bytes()
+    }
+}
+
+impl Crossing for GroupVersionResource {
+    fn bytes(&self) -> usize {
+        self.group.len() + self.version.len() + self.plural.len()
+    }
+}
+
+impl Crossing for Namespaces {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::All => 0,
+            Self::One(namespace) => namespace.len(),
+        }
+    }
+}
+
+impl Crossing for Projection {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Keys | Self::Json => 0,
+            Self::Fields(pointers) => pointers.bytes(),
+        }
+    }
+}
+
+impl Crossing for PageRequest {
+    fn bytes(&self) -> usize {
+        self.continue_token.len()
+    }
+}
+
+impl Crossing for Preconditions {
+    fn bytes(&self) -> usize {
+        self.uid.bytes() + self.resource_version.bytes()
+    }
+}
+
+impl Crossing for Entry {
+    fn bytes(&self) -> usize {
+        self.name.len() + self.value.len()
+    }
+}
+
+impl Crossing for Description {
+    /// Not counted: it is read once for each version, and `limits.hostcall` bounds it.
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Crossing for Outcome {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Crossing for Failure {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Retry(text) | Self::Terminal(text) => text.len(),
+            Self::RetryAfter(info) => info.message.len(),
+        }
+    }
+}
+
+impl<T: Crossing, E: Crossing> Crossing for Result<T, E> {
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or_else(E::bytes, T::bytes)
     }
 }
 

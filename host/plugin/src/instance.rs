@@ -310,11 +310,12 @@ impl Instance {
 
     /// Counts the argument of a call, which is bounded already.
     fn passes(&mut self, argument: &impl Crossing) {
-        self.store.data_mut().crossed.to_guest += argument.bytes() as u64;
+        self.store.data_mut().crossed.count(argument.bytes(), 0);
     }
 
-    fn end<T: Serialize>(&mut self, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
+    fn end<T: Serialize + Crossing>(&mut self, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
         let state = self.store.data_mut();
+        state.crossed.count(0, answer.as_ref().map_or(0, T::bytes));
         state.old = None;
         state.new = None;
         state.key = None;

@@ -42,8 +42,8 @@ pub struct Limits {
     #[serde(with = "units::bytes")]
     #[schemars(schema_with = "units::bytes::schema", extend("x-range" = units::bytes::range(HOSTCALL)))]
     pub hostcall: u64,
-    /// Bytes that imports return to the guest in one call, together with the long arguments that it passes to
-    /// them. Beyond it, imports return `limit-exceeded`.
+    /// Bytes of the arguments and answers of all imports during one call of the plugin. Beyond it, imports
+    /// return `limit-exceeded`.
     #[serde(with = "units::bytes")]
     #[schemars(schema_with = "units::bytes::schema", extend("x-range" = units::bytes::range(CROSSING)))]
     pub crossing: u64,

@@ -14,11 +14,12 @@ use crate::{
     guest,
     guest::{
         GuestLog,
-        log::{MAX_MESSAGE_BYTES, MAX_PAIRS},
+        log::{self, MAX_MESSAGE_BYTES, MAX_PAIR_NAME_BYTES, MAX_PAIR_VALUE_BYTES, MAX_PAIRS},
     },
 };
 
-/// The maximum size of the held lines. Beyond it the oldest lines go to the log.
+/// The maximum size of the held lines. Beyond it the oldest lines go to the log; one line is always held,
+/// which may have 45 KiB.
 const MAX_HELD_BYTES: usize = 8 << 10;
 /// The maximum length of the text for an error, escaped.
 const MAX_TEXT_BYTES: usize = 2 * MAX_HELD_BYTES;
@@ -62,9 +63,13 @@ impl Output {
     pub(crate) fn log(&self, level: Level, object: Option<&str>, message: &str, pairs: &[(&str, &str)]) {
         let mut written = self.written.lock();
         if level == Level::Error {
-            let pairs = pairs.iter().take(MAX_PAIRS).map(|(name, value)| (cut(name), cut(value))).collect();
-            let object = object.map(str::to_owned);
-            written.hold(Line { level, object, message: cut(message), pairs }, &self.log);
+            let cut = |text, at| log::cut(text, at).to_owned();
+            let pairs = pairs.iter().take(MAX_PAIRS);
+            let pairs =
+                pairs.map(|(name, value)| (cut(name, MAX_PAIR_NAME_BYTES), cut(value, MAX_PAIR_VALUE_BYTES)));
+            let object = object.map(|object| cut(object, MAX_PAIR_VALUE_BYTES));
+            let message = cut(message, MAX_MESSAGE_BYTES);
+            written.hold(Line { level, object, message, pairs: pairs.collect() }, &self.log);
             return;
         }
         written.flush(&self.log);
@@ -176,11 +181,6 @@ impl Line {
     }
 }
 
-/// Truncates a text at a character's boundary.
-fn cut(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)].to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +219,14 @@ mod tests {
         output.write(Stream::Stderr, &vec![b'x'; 3 * MAX_MESSAGE_BYTES]);
         drop(output);
         assert_eq!(lines.0.lock()[3], format!("Level::Warn {}", "x".repeat(MAX_MESSAGE_BYTES)));
+    }
+
+    #[test]
+    fn promise_4_a_held_line_is_as_short_as_one_in_the_log() {
+        let (output, _) = output();
+        let text = "x".repeat(1 << 20);
+        output.log(Level::Error, Some(&text), &text, &[(text.as_str(), text.as_str()); 2 * MAX_PAIRS]);
+        assert!(output.written.lock().held_bytes <= 46 << 10);
     }
 
     #[test]

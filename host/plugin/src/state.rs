@@ -140,8 +140,8 @@ impl StoreState {
         Ok(answer)
     }
 
-    /// Counts a long argument of an import. `limit-exceeded` if too much crossed in this call already.
-    pub(crate) fn takes(&mut self, argument: &str) -> Result<(), Error> {
-        self.crossed.add(0, argument.len(), self.crossing_limit)
+    /// Counts the arguments of an import. `limit-exceeded` if too much crossed in this call already.
+    pub(crate) fn takes(&mut self, arguments: &[&dyn Crossing]) -> Result<(), Error> {
+        self.crossed.add(0, arguments.iter().map(|it| it.bytes()).sum(), self.crossing_limit)
     }
 }

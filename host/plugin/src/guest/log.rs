@@ -14,8 +14,8 @@ pub const MAX_MESSAGE_BYTES: usize = 8 << 10;
 /// The maximum number of pairs of a line; further pairs are dropped.
 pub const MAX_PAIRS: usize = 32;
 /// The maximum lengths of a pair's name and value.
-const MAX_PAIR_NAME_BYTES: usize = 128;
-const MAX_PAIR_VALUE_BYTES: usize = 1 << 10;
+pub(crate) const MAX_PAIR_NAME_BYTES: usize = 128;
+pub(crate) const MAX_PAIR_VALUE_BYTES: usize = 1 << 10;
 
 /// Receives the log lines of guests. It is called on runtime workers and must not block.
 pub trait LogSink: Send + Sync + 'static {
@@ -131,7 +131,7 @@ impl Drop for GuestLog {
 }
 
 /// Truncates a text at a character's boundary.
-fn cut(text: &str, at: usize) -> &str {
+pub(crate) fn cut(text: &str, at: usize) -> &str {
     &text[..text.floor_char_boundary(at)]
 }
 

@@ -14,6 +14,7 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 
 impl Host for StoreState {
     async fn get(&mut self, lister: String, key: ObjectKey, projection: Projection) -> Result<Row, Error> {
+        self.takes(&[&lister, &key, &projection])?;
         check_short("lister's name", &lister)?;
         check_key(&key)?;
         check_projection(&projection)?;
@@ -29,6 +30,7 @@ impl Host for StoreState {
         projection: Projection,
         page: PageRequest,
     ) -> Result<Page, Error> {
+        self.takes(&[&lister, &namespaces, &label_selector, &projection, &page])?;
         check_short("lister's name", &lister)?;
         check_short("label selector", &label_selector)?;
         check_namespaces(&namespaces)?;
@@ -47,6 +49,7 @@ impl Host for StoreState {
         projection: Projection,
         page: PageRequest,
     ) -> Result<Page, Error> {
+        self.takes(&[&index, &value, &namespaces, &projection, &page])?;
         check_short("index's name", &index)?;
         check_short("index's value", &value)?;
         check_namespaces(&namespaces)?;
@@ -58,12 +61,14 @@ impl Host for StoreState {
     }
 
     async fn index_values(&mut self, index: String) -> Result<Vec<String>, Error> {
+        self.takes(&[&index])?;
         check_short("index's name", &index)?;
         let cache = Arc::clone(&self.access.cache);
         self.waits_for("cache.index-values", cache.index_values(&index)).await
     }
 
     async fn has_synced(&mut self, lister: String) -> Result<bool, Error> {
+        self.takes(&[&lister])?;
         check_short("lister's name", &lister)?;
         let cache = Arc::clone(&self.access.cache);
         self.waits_for("cache.has-synced", cache.has_synced(&lister)).await
@@ -75,6 +80,7 @@ impl Host for StoreState {
         resource_version: String,
         timeout_ms: u32,
     ) -> Result<(), Error> {
+        self.takes(&[&lister, &resource_version])?;
         check_short("lister's name", &lister)?;
         check_short("resourceVersion", &resource_version)?;
         let timeout = wait_of(timeout_ms);

@@ -31,6 +31,7 @@ impl Host for StoreState {
         key: ObjectKey,
         subresource: String,
     ) -> Result<String, Error> {
+        self.takes(&[&target, &key, &subresource])?;
         check_target(&target)?;
         check_key(&key)?;
         check_subresource(&subresource)?;
@@ -57,6 +58,7 @@ impl Host for StoreState {
         projection: Projection,
         page: PageRequest,
     ) -> Result<Page, Error> {
+        self.takes(&[&target, &namespaces, &label_selector, &field_selector, &projection, &page])?;
         check_target(&target)?;
         check_namespaces(&namespaces)?;
         check_short("label selector", &label_selector)?;
@@ -81,10 +83,10 @@ impl Host for StoreState {
         namespace: String,
         json: String,
     ) -> Result<Written, Error> {
+        self.takes(&[&target, &namespace, &json])?;
         check_target(&target)?;
         check_short("namespace", &namespace)?;
         check_body(&json)?;
-        self.takes(&json)?;
         let client = Arc::clone(&self.access.client);
         self.waits_for("client.create", client.create(&target, &namespace, json)).await
     }
@@ -98,11 +100,11 @@ impl Host for StoreState {
         force: bool,
         preconditions: Preconditions,
     ) -> Result<Written, Error> {
+        self.takes(&[&target, &key, &subresource, &json, &preconditions])?;
         check_target(&target)?;
         check_key(&key)?;
         check_subresource(&subresource)?;
         check_body(&json)?;
-        self.takes(&json)?;
         check_preconditions(&preconditions)?;
         let client = Arc::clone(&self.access.client);
         let applied = client.apply(&target, &key, &subresource, json, force, &preconditions);
@@ -118,11 +120,11 @@ impl Host for StoreState {
         body: String,
         preconditions: Preconditions,
     ) -> Result<Written, Error> {
+        self.takes(&[&target, &key, &subresource, &body, &preconditions])?;
         check_target(&target)?;
         check_key(&key)?;
         check_subresource(&subresource)?;
         check_body(&body)?;
-        self.takes(&body)?;
         check_preconditions(&preconditions)?;
         let client = Arc::clone(&self.access.client);
         let patched = client.patch(&target, &key, &subresource, kind, body, &preconditions);
@@ -136,11 +138,11 @@ impl Host for StoreState {
         subresource: String,
         json: String,
     ) -> Result<Written, Error> {
+        self.takes(&[&target, &key, &subresource, &json])?;
         check_target(&target)?;
         check_key(&key)?;
         check_subresource(&subresource)?;
         check_body(&json)?;
-        self.takes(&json)?;
         let accepted = self.replaceable.accepted(&target, &key);
         let client = Arc::clone(&self.access.client);
         let replaced = async {
@@ -158,6 +160,7 @@ impl Host for StoreState {
         grace_period_seconds: Option<u32>,
         preconditions: Preconditions,
     ) -> Result<(), Error> {
+        self.takes(&[&target, &key, &preconditions])?;
         check_target(&target)?;
         check_key(&key)?;
         check_preconditions(&preconditions)?;

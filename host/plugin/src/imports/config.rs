@@ -5,11 +5,15 @@ use crate::{bindings::oarlock::plugin::config::Host, contract::Error, state::Sto
 
 impl Host for StoreState {
     fn get(&mut self, pointer: String) -> Result<Option<String>, Error> {
+        self.takes(&[&pointer])?;
         check_pointer(&pointer).map_err(Error::Invalid)?;
-        Ok(self.config.pointer(&pointer).map(ToString::to_string))
+        let answer = self.config.pointer(&pointer).map(ToString::to_string);
+        self.gives(Ok(answer))
     }
 
     fn json(&mut self) -> String {
-        self.config.to_string()
+        let answer = self.config.to_string();
+        self.crossed.count(answer.len(), 0);
+        answer
     }
 }

@@ -15,7 +15,7 @@ pub(super) const MAX_POINTERS: usize = 64;
 
 impl Host for StoreState {
     fn field(&mut self, which: Version, pointer: String) -> Result<Option<String>, Error> {
-        self.takes(&pointer)?;
+        self.takes(&[&pointer])?;
         let object = self.version(which)?;
         check_pointer(&pointer).map_err(Error::Invalid)?;
         let answer = object.field(&pointer);
@@ -23,7 +23,7 @@ impl Host for StoreState {
     }
 
     fn fields(&mut self, which: Version, pointers: Vec<String>) -> Result<Vec<Option<String>>, Error> {
-        pointers.iter().try_for_each(|pointer| self.takes(pointer))?;
+        self.takes(&[&pointers])?;
         let object = self.version(which)?;
         check_pointers(&pointers)?;
         let answer = object.fields(&pointers);

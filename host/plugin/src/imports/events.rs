@@ -24,6 +24,7 @@ impl Host for StoreState {
         reason: String,
         note: String,
     ) -> Result<(), Error> {
+        self.takes(&[&target, &regarding, &kind, &reason, &note])?;
         check_fields(&target, &regarding, &kind)?;
         check_reason(&reason)?;
         if note.len() > MAX_NOTE_BYTES {

@@ -3,12 +3,14 @@
 use crate::{
     bindings::oarlock::plugin::log::Host,
     contract::{Entry, Level},
+    crossing::Crossing as _,
     guest::log::MAX_PAIRS,
     state::StoreState,
 };
 
 impl Host for StoreState {
     fn log(&mut self, level: Level, message: String, pairs: Vec<Entry>) {
+        self.crossed.count(0, message.len() + pairs.bytes());
         let pairs: Vec<_> = pairs
             .iter()
             .take(MAX_PAIRS)

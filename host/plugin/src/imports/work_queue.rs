@@ -15,11 +15,13 @@ const LONGEST_KEY: usize = 640;
 
 impl Host for StoreState {
     fn add(&mut self, key: WorkKey) -> Result<(), Error> {
+        self.takes(&[&key])?;
         check_work_key(&key)?;
         self.access.work_queue.add(key, None)
     }
 
     fn add_after(&mut self, key: WorkKey, delay_ms: u32) -> Result<(), Error> {
+        self.takes(&[&key])?;
         check_work_key(&key)?;
         self.access.work_queue.add(key, Some(Duration::from_millis(delay_ms.into())))
     }

@@ -35,16 +35,29 @@ async fn cross(host: &Host, import: &str, times: u32) -> Result<(), Failure> {
 #[tokio::test]
 async fn promise_4_a_plugin_cannot_make_the_host_copy_without_end() {
     let limit = 1 << 20;
-    for import in ["documents", "field", "get", "list", "long-argument"] {
+    for import in [
+        "documents",
+        "field",
+        "get",
+        "list",
+        "long-argument",
+        "config",
+        "all-config",
+        "log",
+        "pointers",
+        "metric",
+        "key",
+    ] {
         let limits = Limits { crossing: limit, ..Limits::default() };
-        let host = Host::with("crosses", limits, json!({})).await;
+        let host = Host::with("crosses", limits, json!({"text": "x".repeat(500)})).await;
         let Err(Failure::Terminal(text)) = cross(&host, import, 200_000).await else {
             panic!("{import}: not limited");
         };
         assert!(text.contains("more than limits.crossing (1048576)"), "{import}: {text}");
         let view = host.usage.view();
         let crossed = view.bytes_to_guest + view.bytes_from_guest;
-        assert!(crossed <= limit, "{import}: {view:?}");
+        // The answer of the call that tells it counts too.
+        assert!(crossed <= limit + 1_000, "{import}: {view:?}");
         let is_near = crossed > limit - (64 << 10);
         assert!(is_near || import == "long-argument", "{import}: {view:?}");
     }
@@ -60,6 +73,26 @@ async fn the_limit_is_for_one_call_and_all_bytes_are_counted() {
     let view = host.usage.view();
     // The pointer /metadata/name, and the value "pod" in quotes.
     assert_eq!(view.bytes_from_guest, 3 * 1_000 * 14);
-    let arguments = "configmaps".len() + "1000field".len() + "uid-of-default-pod".len() + "1".len();
-    assert_eq!(view.bytes_to_guest, 3 * (1_000 * 5 + arguments as u64));
+    let arguments =
+        |name: &str| ("configmaps".len() + name.len() + "uid-of-default-pod".len() + "1".len()) as u64;
+    assert_eq!(view.bytes_to_guest, 3 * (1_000 * 5 + arguments("1000field")));
+    // Imports without an error, and config.get: the configuration is {}.
+    let before = view;
+    cross(&host, "all-config", 10).await.unwrap();
+    cross(&host, "log", 10).await.unwrap();
+    let view = host.usage.view();
+    let to_guest = arguments("10all-config") + 10 * 4 + arguments("10log") + 10 * 2;
+    assert_eq!(view.bytes_to_guest - before.bytes_to_guest, to_guest);
+    assert_eq!(view.bytes_from_guest - before.bytes_from_guest, 10 * 1_000);
+}
+
+#[tokio::test]
+async fn the_time_that_the_host_spends_in_imports_for_a_plugin_is_counted() {
+    let host = Host::with("crosses", Limits::default(), json!({})).await;
+    cross(&host, "field", 100).await.unwrap();
+    assert_eq!(host.usage.view().host_cpu_ns, 0, "an answer that the host has at once");
+    cross(&host, "get", 100).await.unwrap();
+    let view = host.usage.view();
+    assert!(view.host_cpu_ns > 0 && view.host_cpu_ns < view.call_wall_ns, "{view:?}");
+    assert_eq!(view.cache_reads, 100);
 }

@@ -38,6 +38,13 @@ pub(crate) const TAKEOVER_LIMIT: Duration = Duration::from_secs(90);
 /// The pause between two tries.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// What to do when a connection ends before the answer.
+pub(crate) const AGAIN_HINT: &str = "the host has stopped or was restarted: run the command again";
+
+/// What to do about an answer that this version cannot read.
+const VERSION_HINT: &str = "use an oarlock of the host's version: compare `oarlock --version` with the first \
+                            line of the host's output";
+
 /// A connection to a host.
 pub(crate) struct ControlClient {
     place: Place,
@@ -232,7 +239,7 @@ impl ControlClient {
                 (Place::Remote(_), StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) => {
                     "the host is older than this command, and has no such operation: upgrade the host"
                 }
-                _ => "does an oarlock of the same version run there?",
+                _ => VERSION_HINT,
             };
             return Failure::running(error).hint(hint);
         };
@@ -245,14 +252,13 @@ impl ControlClient {
     fn parse<T: DeserializeOwned>(&self, answer: &[u8]) -> Result<T, Failure> {
         serde_json::from_slice(answer).map_err(|error| {
             let context = format!("the answer of {} cannot be read", self.place);
-            Failure::running(anyhow::Error::new(error).context(context))
-                .hint("does an oarlock of the same version run there?")
+            Failure::running(anyhow::Error::new(error).context(context)).hint(VERSION_HINT)
         })
     }
 
     fn ended(&self, error: hyper::Error) -> Failure {
-        let context = format!("the host at {} ended", self.place);
-        Failure::running(anyhow::Error::new(error).context(context))
+        let context = format!("the connection to the host at {} ended", self.place);
+        Failure::running(anyhow::Error::new(error).context(context)).hint(AGAIN_HINT)
     }
 }
 
@@ -300,7 +306,15 @@ fn socket_failure(path: &Path, error: std::io::Error) -> Failure {
 }
 
 fn no_answer(place: &Place, limit: Duration) -> Failure {
-    Failure::running(anyhow::anyhow!("{place} does not answer within {} s", limit.as_secs()))
+    let hint = match place {
+        Place::Remote(_) => {
+            "the host may be stopped or overloaded: try again; `kubectl logs` of its Pod shows more"
+        }
+        Place::Socket(_) | Place::Admin(_) => {
+            "the host may be stopped or overloaded: try again, or name another host with --socket PATH"
+        }
+    };
+    Failure::running(anyhow::anyhow!("{place} does not answer within {} s", limit.as_secs())).hint(hint)
 }
 
 // === impl Place ===

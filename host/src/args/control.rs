@@ -233,7 +233,7 @@ pub(crate) struct RollbackArgs {
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugin: String,
 
-    /// Goes back to no version, but lets the host try those again that were rolled back.
+    /// Does not roll back. Releases the versions in quarantine, so that the host tries them again.
     #[arg(long)]
     pub(crate) release: bool,
 

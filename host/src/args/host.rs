@@ -83,9 +83,9 @@ pub(crate) struct ClusterArgs {
 /// The arguments of both `run` and `dev`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HostArgs {
-    /// The address that serves /livez, /readyz, /metrics and /plugins. On an address that other machines can
-    /// reach they are served over HTTPS, and all but /livez and /readyz need a bearer token of a user whom
-    /// Kubernetes allows `get` on the path.
+    /// The address that serves /livez, /readyz, /metrics and /plugins. On a loopback address without
+    /// --admin-cert-file: plain HTTP, for every user of the machine. Otherwise HTTPS, and all but /livez and
+    /// /readyz need a bearer token of a user whom Kubernetes allows `get` on the path.
     #[arg(long, value_parser = address, value_name = "ADDRESS")]
     pub(crate) admin_addr: Option<SocketAddr>,
 

@@ -131,7 +131,7 @@ pub(crate) enum KubectlCommand {
     Rollback {
         #[command(flatten)]
         plugin: ObjectChoice,
-        /// Goes back to no version, but lets the host try those again that were rolled back.
+        /// Does not roll back. Releases the versions in quarantine, so that the host tries them again.
         #[arg(long)]
         release: bool,
         #[command(flatten)]

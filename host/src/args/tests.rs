@@ -81,9 +81,10 @@ fn help_lists_commands_and_arguments() {
                                       a file the ServiceAccount of this Pod [env: KUBECONFIG]
           --context <NAME>            The kubeconfig's context to use instead of its current one
           --admin-addr <ADDRESS>      The address that serves /livez, /readyz, /metrics and /plugins. On
-                                      an address that other machines can reach they are served over
-                                      HTTPS, and all but /livez and /readyz need a bearer token of a
-                                      user whom Kubernetes allows `get` on the path
+                                      a loopback address without --admin-cert-file: plain HTTP, for
+                                      every user of the machine. Otherwise HTTPS, and all but /livez and
+                                      /readyz need a bearer token of a user whom Kubernetes allows `get`
+                                      on the path
           --admin-cert-file <FILE>    The certificate for that address, in PEM, with those of its
                                       authorities; read again when it changes. Otherwise the host makes
                                       one, which clients cannot verify
@@ -101,8 +102,8 @@ fn help_lists_commands_and_arguments() {
                                   several. An existing file is not overwritten: `a.2.record` is next to
                                   `a.record`
           --record-plugin <NAME>  The only plugin to record
-          --record-limit <SIZE>   The maximum size of each file. The record ends there; the plugin runs
-                                  on [default: 256Mi]
+          --record-limit <SIZE>   The maximum size of each file. The record ends there; the plugin
+                                  continues [default: 256Mi]
           --record-secrets        Records values of Secrets as they are, and not pseudonyms of the same
                                   shape
 
@@ -202,9 +203,10 @@ fn help_lists_commands_and_arguments() {
                                          are beside its `plugin.yaml` is built first, and again whenever
                                          a source changes
           --admin-addr <ADDRESS>         The address that serves /livez, /readyz, /metrics and /plugins.
-                                         On an address that other machines can reach they are served
-                                         over HTTPS, and all but /livez and /readyz need a bearer token
-                                         of a user whom Kubernetes allows `get` on the path
+                                         On a loopback address without --admin-cert-file: plain HTTP,
+                                         for every user of the machine. Otherwise HTTPS, and all but
+                                         /livez and /readyz need a bearer token of a user whom
+                                         Kubernetes allows `get` on the path
           --admin-cert-file <FILE>       The certificate for that address, in PEM, with those of its
                                          authorities; read again when it changes. Otherwise the host
                                          makes one, which clients cannot verify
@@ -223,8 +225,8 @@ fn help_lists_commands_and_arguments() {
                                   several. An existing file is not overwritten: `a.2.record` is next to
                                   `a.record`
           --record-plugin <NAME>  The only plugin to record
-          --record-limit <SIZE>   The maximum size of each file. The record ends there; the plugin runs
-                                  on [default: 256Mi]
+          --record-limit <SIZE>   The maximum size of each file. The record ends there; the plugin
+                                  continues [default: 256Mi]
           --record-secrets        Records values of Secrets as they are, and not pseudonyms of the same
                                   shape
 

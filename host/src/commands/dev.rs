@@ -120,7 +120,7 @@ async fn build(plugins: &[PathBuf]) -> Ended {
             Ok(()) => {}
             Err(failure) if has_component => {
                 failure.print();
-                progress::say(format!("{}: the component that was built before runs", file.name));
+                progress::say(format!("{}: continues with the component that was built before", file.name));
             }
             Err(failure) => return Err(failure),
         }

@@ -41,8 +41,11 @@ pub(crate) async fn go_back(
     if release {
         let path = client.names().operation(plugin, "release");
         let done: Value = client.post(&path, json!({})).await?;
-        let line = || format!("{object}: {} versions released from quarantine\n", done["released"]);
-        return print_answer(output, &done, line);
+        return print_answer(output, &done, || match done["released"].as_u64().unwrap_or(0) {
+            0 => format!("{object}: nothing was in quarantine\n"),
+            1 => format!("{object}: 1 version released from quarantine\n"),
+            n => format!("{object}: {n} versions released from quarantine\n"),
+        });
     }
     let path = client.names().operation(plugin, "rollback");
     let done: Value = client.post(&path, json!({})).await?;

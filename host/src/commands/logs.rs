@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::plugin_name;
 use super::printed::print_bytes;
 use crate::args::{LinesChoice, LogFormat, LogsArgs};
-use crate::control_client::{ControlClient, Finding, RETRY_PAUSE, TAKEOVER_LIMIT, connect};
+use crate::control_client::{AGAIN_HINT, ControlClient, Finding, RETRY_PAUSE, TAKEOVER_LIMIT, connect};
 use crate::failure::{Ended, Failure};
 
 /// How long a connection may be without a line. The host ends each after 300 s, so one that lasts longer has
@@ -32,13 +32,16 @@ pub(crate) async fn run(args: LogsArgs, finding: Finding<'_>) -> Ended {
     let path = format!("{}?{}", client.names().operation(plugin, "lines"), query(&lines));
     let mut body = client.stream(&path).await?.into_body();
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Err(Failure::running(anyhow::anyhow!("the host ended"))) };
+        let Ok(frame) = frame else { return Err(ended()) };
         if let Some(lines) = frame.data_ref() {
             print_bytes(lines)?;
         }
     }
     if lines.follow {
-        eprintln!("the host ends, or has unloaded the plugin");
+        eprintln!(
+            "note: no further lines: the host stopped, or unloaded plugin {plugin}. `oarlock plugins` shows \
+             whether it is loaded"
+        );
     }
     Ok(())
 }
@@ -72,7 +75,14 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
                         let _ = client.reconnect().await;
                         continue;
                     }
-                    Some(_) => return Err(failure.context("the host ended, and the lines do not go on")),
+                    Some(_) if client.is_refused() => {
+                        return Err(failure.context("the connection ended, and the host refuses another one"));
+                    }
+                    Some(_) => {
+                        let limit = TAKEOVER_LIMIT.as_secs();
+                        let context = format!("no host answered for {limit} s after the last one stopped");
+                        return Err(failure.context(context));
+                    }
                     None => return Err(failure),
                 }
             }
@@ -95,7 +105,7 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(_))) | Err(_) if lines.follow => break,
                 Ok(Some(Err(_))) | Err(_) => {
-                    return Err(Failure::running(anyhow::anyhow!("the host ended before its answer")));
+                    return Err(ended());
                 }
             };
             if let Some(data) = frame.data_ref() {
@@ -114,6 +124,12 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
         sleep(RETRY_PAUSE).await;
         let _ = client.reconnect().await;
     }
+}
+
+/// Returns the failure of an answer that is not complete.
+fn ended() -> Failure {
+    Failure::running(anyhow::anyhow!("the connection to the host ended before the last line"))
+        .hint(AGAIN_HINT)
 }
 
 fn query(lines: &LinesChoice) -> String {
@@ -137,7 +153,10 @@ impl NumberedLines {
         self.incomplete.extend_from_slice(data);
         let Some(end) = self.incomplete.iter().rposition(|it| *it == b'\n') else {
             let is_too_long = self.incomplete.len() > LONGEST_LINE;
-            let long = || Failure::running(anyhow::anyhow!("the host sends a line that does not end"));
+            let long = || {
+                Failure::running(anyhow::anyhow!("the host sent a line longer than 1 MiB"))
+                    .hint("use an oarlock of the host's version")
+            };
             return if is_too_long { Err(long()) } else { Ok(Vec::new()) };
         };
         let rest = self.incomplete.split_off(end + 1);

@@ -43,7 +43,10 @@ pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, list: 
         };
         printer.print(&shown, "nothing is parked")?;
         for plugin in &view.unanswered {
-            eprintln!("note: plugin {plugin} is in a long call, what it has parked is not listed");
+            eprintln!(
+                "note: plugin {plugin} did not answer within 5 s, because a call is in progress: its parked \
+                 objects and keys are not listed. Try again"
+            );
         }
         let n_shown = view.parked.len() as u64;
         if view.total > n_shown && view.unanswered.is_empty() {

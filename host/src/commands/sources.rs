@@ -62,7 +62,7 @@ impl Sources {
                 Ok(Outcome::Written | Outcome::Unchanged) => {}
                 Err(failure) => {
                     failure.print();
-                    progress::say(format!("{}: the version before runs on", self.project.name));
+                    progress::say(format!("{}: the version before keeps serving", self.project.name));
                 }
             }
             built = now;

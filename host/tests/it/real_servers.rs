@@ -195,9 +195,9 @@ fn an_executable_that_the_system_cannot_run_is_named() {
     errors += &refused(dev(folder.path(), &assets, &[]), folder.path());
     insta::assert_snapshot!(errors, @"
     error: FOLDER/assets/etcd cannot be run: Permission denied (os error 13)
-    hint:  may this user execute it (chmod +x), and is it built for this machine's system and processor?
+    hint:  make it executable (chmod +x); if it is, get the build for this operating system and processor
     error: FOLDER/assets/etcd cannot be run: it is built for another system or processor
-    hint:  may this user execute it (chmod +x), and is it built for this machine's system and processor?
+    hint:  make it executable (chmod +x); if it is, get the build for this operating system and processor
     ");
     assert!(is_empty(&folder.path().join("tmp")), "no file is left behind");
 }

@@ -64,7 +64,7 @@ pub fn of(cases: &[Case], metrics: &str) -> Bound {
         .sum();
     // Of both directions, which is more than the answers.
     let answers: u64 = each("oarlock_plugin_copied_bytes_total").iter().map(|bytes| bytes.min(&ANSWER)).sum();
-    let notes = NOTE * sum("oarlock_plugin_parked");
+    let notes = NOTE * (sum("oarlock_plugin_parked") + sum("oarlock_plugin_work_queue_parked"));
     let stacks = STACKS * cases.iter().filter(|case| case.fills_stack_or_tables()).count() as u64;
     let n = cases.len() as u64;
     Bound {

@@ -63,7 +63,11 @@ impl Refusal {
         Self {
             status: StatusCode::CONFLICT,
             error: format!("this host is on standby and calls no plugin: {leads}"),
-            hint: Some("give the command to the leader, in its Pod or on its machine".to_owned()),
+            hint: Some(
+                "run it on the leader: `kubectl exec -n NAMESPACE POD -- oarlock …`, where POD is the part of its \
+                 identity before `_`. Or use `kubectl oarlock`"
+                    .to_owned(),
+            ),
         }
     }
 

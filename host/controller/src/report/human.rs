@@ -84,7 +84,9 @@ impl Display for HostEvent {
             Self::PluginRolledBack { version, digest, message, to_version, to_digest } => write!(
                 f,
                 "version {version} ({}) is rolled back to {to_version} ({}): {message}. \
-                 The host does not try it again until its component or its file changes",
+                 The host does not try it again. Fix: repair the plugin: the host loads a changed component \
+                 or changed settings at once. `oarlock rollback PLUGIN --release` makes it try this version \
+                 again",
                 short(digest),
                 short(to_digest)
             ),
@@ -94,7 +96,12 @@ impl Display for HostEvent {
                 short(digest)
             ),
             Self::StateTrouble { message } => {
-                write!(f, "{message}. The host runs on, but may not have this after a restart")
+                write!(
+                    f,
+                    "{message}. The host continues; after a restart it may lack the last good version or the \
+                     quarantine of this plugin"
+                )?;
+                fix_of(f, message, STATE_FOLDER)
             }
             Self::StatusNotWritten { message } => write!(f, "{message}. The host tries again"),
             Self::CodeNotStored { message } => write!(
@@ -231,8 +238,9 @@ impl Display for HostEvent {
             }
             Self::InstanceRestarted { mode, took_us: _ } => write!(f, "a fresh instance serves: {mode}"),
             Self::ResourceAbsent { resource, message, wanted_by } => {
-                write!(f, "{resource} is absent: {message}. The host asks again every few seconds")?;
-                wanted(f, wanted_by)
+                write!(f, "{resource} is absent: {message}. The host asks again at least every 5 s")?;
+                wanted(f, wanted_by)?;
+                fix_of(f, message, ABSENT)
             }
             Self::ResourceOverBudget { resource, message, hint, wanted_by } => {
                 write!(f, "the budget has no room for {resource}: {message}. The host tries again later")?;
@@ -269,8 +277,15 @@ impl Display for HostEvent {
 }
 
 /// What happens to a parked object or key.
-const PARKED: &str =
-    "the host calls again at its next event, when another version of the plugin loads, and every few minutes";
+const PARKED: &str = "the host calls again at its next event, when another version of the plugin loads, \
+                      after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)";
+
+/// What the operator can do about an error of the state folder.
+const STATE_FOLDER: &str = "if a file cannot be written or read, make the folder of --state-dir writable, \
+                            free disk space, or name another folder";
+
+/// What the operator can do about a resource that the API server does not serve.
+const ABSENT: &str = "apply the CustomResourceDefinition, or correct the resource in the plugin";
 
 /// Returns as much of a digest as identifies it among a few.
 fn short(digest: &str) -> &str {
@@ -279,6 +294,11 @@ fn short(digest: &str) -> &str {
 
 fn fix(f: &mut Formatter<'_>, hint: Option<&str>) -> fmt::Result {
     hint.map_or(Ok(()), |hint| write!(f, ". Fix: {hint}"))
+}
+
+/// Writes what the operator can do, if the message does not say it already.
+fn fix_of(f: &mut Formatter<'_>, message: &str, hint: &str) -> fmt::Result {
+    if message.contains("Fix: ") { Ok(()) } else { fix(f, Some(hint)) }
 }
 
 fn outcome_of(f: &mut Formatter<'_>, outcome: &CallOutcome, took_us: u64) -> fmt::Result {

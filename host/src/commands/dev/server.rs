@@ -170,7 +170,7 @@ fn explain(error: oarlock_control_plane::Error) -> Failure {
     use oarlock_control_plane::Error;
     let hint = match &error {
         Error::NotRunnable { .. } => Some(
-            "may this user execute it (chmod +x), and is it built for this machine's system and processor?",
+            "make it executable (chmod +x); if it is, get the build for this operating system and processor",
         ),
         Error::Missing { .. } => Some(ASSETS_HINT),
         _ => None,

@@ -55,7 +55,8 @@ pub(super) async fn check(args: CheckArgs, environment: &Environment, engine: En
         0 => Ok(()),
         n if strict => {
             let plural = if n == 1 { "warning" } else { "warnings" };
-            Err(Failure::running(anyhow::anyhow!("{n} {plural}, and --strict was given")))
+            Err(Failure::running(anyhow::anyhow!("{n} {plural}, and --strict was given"))
+                .hint("correct what each warning names, or leave out --strict"))
         }
         _ => Ok(()),
     }

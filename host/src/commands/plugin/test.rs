@@ -91,6 +91,7 @@ async fn once(args: &TestArgs, engine: &EngineConfig) -> Ended {
         std::fs::write(path, written).map_err(|error| {
             let context = format!("the report {} cannot be written", path.display());
             Failure::caller(anyhow::Error::new(error).context(context))
+                .hint("name a file in a writable folder with --junit")
         })?;
     }
     totals.end()
@@ -158,7 +159,8 @@ fn files(folder: &Path, must_exist: bool) -> Result<Vec<PathBuf>, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(Vec::new()),
         Err(error) => {
             let context = format!("the folder {} cannot be read", folder.display());
-            return Err(Failure::caller(anyhow::Error::new(error).context(context)));
+            return Err(Failure::caller(anyhow::Error::new(error).context(context))
+                .hint("name a folder of case files with --cases"));
         }
     };
     let mut cases = Vec::new();

@@ -31,7 +31,7 @@ pub(in crate::reload) enum Error {
     #[error("the host panicked while it loaded this version: {0}; this is a bug of the host")]
     Panicked(String),
     #[error(
-        "version {} was rolled back at {}: {}; it is not tried again until its component or its file changes",
+        "version {} was rolled back at {}: {}; the host does not try it again",
         .0.version, .0.since, .0.reason
     )]
     Quarantined(Entry),
@@ -63,6 +63,10 @@ impl Error {
                 "remove `{key}` from the plugin's file, or keep no state in the plugin and say so in its description"
             )),
             Self::Budget(refused) => Some(refused.excess.hint()),
+            Self::Quarantined(_) => Some(format!(
+                "repair the plugin: the host loads a changed component or changed settings at once. \
+                 `oarlock rollback {plugin} --release` makes it try this version again"
+            )),
             _ => None,
         }
     }

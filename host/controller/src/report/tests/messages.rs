@@ -253,9 +253,9 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  version 1.2.0 (0123456789ab) serves after 120 ms: all objects are delivered again
     debug is draining: generation 3 serves
     warn  is quarantined: 4 instances lost
-    error version 1.3.0 (abcdef012345) is rolled back to 1.2.0 (0123456789ab): it lost 4 instances within 60 s. The host does not try it again until its component or its file changes
+    error version 1.3.0 (abcdef012345) is rolled back to 1.2.0 (0123456789ab): it lost 4 instances within 60 s. The host does not try it again. Fix: repair the plugin: the host loads a changed component or changed settings at once. `oarlock rollback PLUGIN --release` makes it try this version again
     warn  loads the last good version, 1.2.0 (0123456789ab), since the newest one cannot be used
-    warn  /var/lib/oarlock/last-good cannot be written: disk full. The host runs on, but may not have this after a restart
+    warn  /var/lib/oarlock/last-good cannot be written: disk full. The host continues; after a restart it may lack the last good version or the quarantine of this plugin. Fix: if a file cannot be written or read, make the folder of --state-dir writable, free disk space, or name another folder
     warn  the status of Plugin team-a.mirror: timeout. The host tries again
     warn  its compiled code cannot be stored: the disk is full. It runs, but is compiled again after a restart of the host (--cache-dir names the folder)
     error refused: hello.yaml:3: unknown key `nam`. No version serves
@@ -274,14 +274,14 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  on-synced of pods failed: not yet. The next call is made in 400 ms
     debug on-update of pods default/web: done in 250 µs
     warn  on-update of pods default/web (call 2) failed: not yet. The next call is made in 400 ms
-    error on-update of pods default/web (call 6) failed: never. It is parked: the host calls again at its next event, when another version of the plugin loads, and every few minutes
+    error on-update of pods default/web (call 6) failed: never. It is parked: the host calls again at its next event, when another version of the plugin loads, after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)
     debug reconcile of Boat dinghy: done in 250 µs
     info  notified n=1
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts at once. The next call for pods default/web is made in 200 ms or later, when no other work is ready (calls so far: 1)
-    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts in 1600 ms, after 3 losses in a row. pods default/web is parked after 3 calls: the host calls again at its next event, when another version of the plugin loads, and every few minutes
+    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts in 1600 ms, after 3 losses in a row. pods default/web is parked after 3 calls: the host calls again at its next event, when another version of the plugin loads, after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)
     warn  instance lost in on-add (trap): the guest trapped: unreachable. A fresh instance starts at once
     info  a fresh instance serves: delivery continues where it stopped
-    warn  example.com/v1/boats is absent: the API server does not serve it. The host asks again every few seconds. Wanted by hello, mirror
+    warn  example.com/v1/boats is absent: the API server does not serve it. The host asks again at least every 5 s. Wanted by hello, mirror. Fix: apply the CustomResourceDefinition, or correct the resource in the plugin
     info  the API server serves example.com/v1/boats now
     error the host's account may not watch v1/pods: pods is forbidden. The host tries again. Fix: grant the rights
     error the budget has no room for v1/pods: 1012 of at most 1000 objects are cached. The host tries again later. Wanted by hello. Fix: raise --max-objects

@@ -103,7 +103,7 @@ impl Shown {
         }
         let plural = if *failed == 1 { "case" } else { "cases" };
         let hint = differs.then_some(
-            "mend the plugin or the case; `--accept` writes what happened into the cases, `--name PART` runs only some",
+            "correct the plugin or the case; `--accept` writes what happened into the cases, `--name PART` runs only some",
         );
         Err(Failure::running(anyhow::anyhow!("{failed} {plural} failed")).hint_if(hint))
     }

@@ -184,6 +184,24 @@ async fn a_version_passes_no_probation_while_the_plugin_is_suspended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_misses_its_deadlines_is_switched_back() {
+    let rig = Rig::start().await;
+    let mut settings = probation("60s");
+    settings["limits"] = json!({"callDeadline": "1s", "logLinesPerSecond": 100_000});
+    rig.plugin_with("p", "hello-rust", settings);
+    let first = rig.serves("p", 1).await;
+    rig.create("any").await;
+    received::until_current(&rig, "p", 1).await;
+    rig.component("p", &fs::read(guest_path("loops")).unwrap());
+    let back = rig.event("p", "plugin-rolled-back").await;
+    assert_eq!(back["to-digest"], first["digest"]);
+    let lost = rig.event("p", "instance-lost").await;
+    assert!(lost.to_string().contains("deadline"), "{lost}");
+    received::until_current(&rig, "p", 3).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_traps_for_the_only_object_is_switched_back_with_default_settings() {
     let rig = Rig::start().await;
     rig.plugin_with("p", "hello-rust", json!({}));

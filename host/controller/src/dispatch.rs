@@ -67,7 +67,7 @@ use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
 pub(crate) use self::call::{MakeInstance, Maker};
 use self::calls::{Calls, Ended};
 use self::commands::Command;
-pub(crate) use self::commands::Commands;
+pub(crate) use self::commands::{Commands, Suspension};
 pub(crate) use self::commands::{Redeliver, RedeliverError};
 pub(crate) use self::enqueue::EnqueueRule;
 pub(crate) use self::fault::FaultHook;
@@ -125,8 +125,8 @@ pub(crate) struct Dispatcher {
     is_suspended: bool,
     /// The plugin's definition stops the calls.
     is_declared_suspended: bool,
-    /// Whether one of the two does, for the task that watches the probation.
-    suspended: watch::Sender<bool>,
+    /// The two together, for the task that watches the probation.
+    suspension: watch::Sender<Suspension>,
     /// The host leads, so that its plugins may be called.
     leads: bool,
     n_turns: u32,
@@ -155,7 +155,7 @@ pub(crate) struct DispatcherHandle {
     /// The plugin's own writes, which its access stores.
     pub(crate) own_writes: OwnWrites,
     /// Whether a user or the plugin's definition stops its calls.
-    pub(crate) suspended: watch::Receiver<bool>,
+    pub(crate) suspension: watch::Receiver<Suspension>,
 }
 
 // === impl Dispatcher ===
@@ -173,14 +173,14 @@ impl Dispatcher {
         let active_view = Arc::new(ActiveView::default());
         let metrics = shared.metrics.plugin(&plugin);
         let own_writes = OwnWrites::default();
-        let (suspended, follow_suspended) = watch::channel(false);
+        let (suspension, follow_suspension) = watch::channel(Suspension::default());
         let leads = shared.leadership.leads();
         let handle = DispatcherHandle {
             switches: sender,
             active: active_view.clone(),
             commands: commands_handle,
             own_writes: own_writes.clone(),
-            suspended: follow_suspended,
+            suspension: follow_suspension,
         };
         let dispatcher = Self {
             plugin,
@@ -195,7 +195,7 @@ impl Dispatcher {
             schedules: None,
             is_suspended: false,
             is_declared_suspended: false,
-            suspended,
+            suspension,
             leads,
             n_turns: 0,
         };

@@ -42,7 +42,7 @@ pub struct Limits {
     #[serde(with = "units::bytes")]
     #[schemars(schema_with = "units::bytes::schema", extend("x-range" = units::bytes::range(HOSTCALL)))]
     pub hostcall: u64,
-    /// Bytes of the arguments and answers of all imports during one call of the plugin. Beyond it, imports
+    /// Bytes of the arguments and answers of imports during one call of the plugin. Beyond it, imports
     /// return `limit-exceeded`.
     #[serde(with = "units::bytes")]
     #[schemars(schema_with = "units::bytes::schema", extend("x-range" = units::bytes::range(CROSSING)))]

@@ -5,7 +5,8 @@
 //! instance ── CallLog ──┴── bounded queue ──> Writer: replaces values of Secrets, compresses, writes
 //! ```
 //!
-//! A call is never delayed: when the queue is full, the call is left out, and the next one says so. When the
+//! A call is never delayed: when the queue is full, the call is left out, and the next one says so; when the
+//! calls in progress are too large, their last imports are cut off. When the
 //! file has reached its limit, the record ends, since a replay needs the beginning. It also ends when a call
 //! is left out or cut that may have seen Secrets: their values would be in later calls, and nothing would
 //! know them.
@@ -173,7 +174,7 @@ impl Recorder {
             version: description.version.clone(),
             stateless: description.stateless,
         };
-        self.send(Entry::Generation(generation), &sources, 0);
+        self.send(Entry::Generation(generation), &sources, 0, 0);
         let recorder = self.clone();
         Interception::new(move || CallLog::new(recorder.clone(), number, sources.clone()))
     }
@@ -184,23 +185,31 @@ impl Recorder {
         Progress { shared: self.shared.clone() }
     }
 
-    /// Holds bytes of a call. Returns false if more are held then than may be.
+    /// Holds bytes of a call. Returns false, and holds nothing, if more would be held than may be.
     fn hold(&self, bytes: usize) -> bool {
-        self.shared.held_bytes.fetch_add(bytes, Relaxed) + bytes <= MOST_HELD_BYTES
+        let add = |held: usize| held.checked_add(bytes).filter(|held| *held <= MOST_HELD_BYTES);
+        self.shared.held_bytes.fetch_update(Relaxed, Relaxed, add).is_ok()
+    }
+
+    /// Holds bytes that are few and needed.
+    fn hold_always(&self, bytes: usize) {
+        self.shared.held_bytes.fetch_add(bytes, Relaxed);
     }
 
     fn release(&self, bytes: usize) {
         self.shared.held_bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// Passes an entry, for which these bytes are held, to the writer. Returns false if it was left out.
-    fn send(&self, entry: Entry, sources: &Arc<Sources>, bytes: usize) -> bool {
+    /// Passes an entry to the writer, for which so many bytes are held and `more` are to be held. Returns
+    /// false if it was left out.
+    fn send(&self, entry: Entry, sources: &Arc<Sources>, held: usize, more: usize) -> bool {
         if !self.shared.goes_on() {
-            self.release(bytes);
+            self.release(held);
             return false;
         }
+        let has_room = self.hold(more);
+        let bytes = if has_room { held + more } else { held };
         let message = Message { entry, sources: sources.clone(), bytes };
-        let has_room = self.hold(0);
         let left_out = match self.queue.try_reserve() {
             Ok(place) if has_room => {
                 place.send(message);

@@ -184,7 +184,7 @@ impl Instances {
 
 impl Default for Probation {
     fn default() -> Self {
-        // As few as one object can cost before it is parked: see `limits.lossTries`.
+        // One object costs `limits.lossTries` instances, 3 by default, before it is parked.
         Self { time: Duration::from_secs(60), max_losses: 2 }
     }
 }

@@ -22,6 +22,14 @@ pub(crate) struct Commands {
     sender: mpsc::Sender<Box<Command>>,
 }
 
+/// Whether the calls of a plugin are stopped, and how often they were.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Suspension {
+    pub(crate) is_suspended: bool,
+    /// Also counts one that nobody saw, since it was short.
+    pub(crate) times: u32,
+}
+
 /// What is to be delivered again.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Redeliver {
@@ -142,8 +150,11 @@ impl Dispatcher {
     /// also changes no times of the lanes.
     fn apply_suspension(&self, active: Option<&mut ActiveGeneration>, done: oneshot::Sender<()>) {
         let mut active = active;
-        let was_suspended = self.suspended.send_replace(self.is_suspended());
-        if let Some(active) = active.as_mut().filter(|_| was_suspended && !self.is_suspended()) {
+        let Suspension { is_suspended: was_suspended, times } = *self.suspension.borrow();
+        let is_suspended = self.is_suspended();
+        let times = times.wrapping_add(u32::from(is_suspended && !was_suspended));
+        self.suspension.send_replace(Suspension { is_suspended, times });
+        if let Some(active) = active.as_mut().filter(|_| was_suspended && !is_suspended) {
             active.lanes.resumed();
         }
         self.show_phase(active.as_deref());

@@ -13,7 +13,7 @@ use super::roll_out::OnProbation;
 use super::versions::Versions;
 use super::{Host, prepare};
 use crate::config::PluginFile;
-use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Switch};
+use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Suspension, Switch};
 use crate::generations::Generations;
 use crate::identity::IdentityState;
 use crate::kube_access::OwnWrites;
@@ -30,7 +30,7 @@ pub(super) struct PluginSlot {
     pub(super) queue: PluginQueue,
     pub(super) own_writes: OwnWrites,
     /// Whether the calls of the plugin are stopped.
-    pub(super) suspended: watch::Receiver<bool>,
+    pub(super) suspension: watch::Receiver<Suspension>,
     /// The account of the bytes that the host keeps for the plugin.
     pub(super) host_bytes: HostBytes,
     /// Counts what all its generations use.
@@ -85,7 +85,7 @@ impl PluginSlot {
         let queue = PluginQueue::new(&host_bytes, metrics.clone());
         let (dispatcher, handle) =
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
-        let DispatcherHandle { switches, active, commands, own_writes, suspended } = handle;
+        let DispatcherHandle { switches, active, commands, own_writes, suspension } = handle;
         own_writes.charge_to(&host_bytes);
         status.set_commands(commands);
         if shadow::serving_of(name).is_none() {
@@ -101,7 +101,7 @@ impl PluginSlot {
             active,
             queue,
             own_writes,
-            suspended,
+            suspension,
             host_bytes,
             usage: metrics.usage().clone(),
             share: host.engine.share(file.weight),

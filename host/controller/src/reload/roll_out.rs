@@ -47,6 +47,8 @@ pub(super) struct OnProbation {
     losses_before: u32,
     /// When the period ends; `None` before the first one.
     ends_at: Option<Instant>,
+    /// The suspensions of the plugin before the period that runs.
+    suspensions: u32,
     is_staged: bool,
 }
 
@@ -187,6 +189,7 @@ impl RollOut {
             health,
             losses_before: 0,
             ends_at: None,
+            suspensions: slot.suspension.borrow().times,
             is_staged: false,
         });
         report_example(host, slot);
@@ -203,19 +206,20 @@ impl RollOut {
     /// Waits for the end of the period that runs. Cancel-safe. On standby and while the plugin is suspended,
     /// where nothing is called, no period begins, and a suspension ends one without a verdict.
     async fn verdict(&self, watched: &mut OnProbation) -> Verdict {
-        let mut suspended = self.slot.suspended.clone();
+        let mut suspension = self.slot.suspension.clone();
         loop {
             self.host.dispatch.leadership.led().await;
-            if suspended.wait_for(|&is_suspended| !is_suspended).await.is_err() {
+            let Ok(now) = suspension.wait_for(|it| !it.is_suspended).await.map(|it| *it) else {
                 return Verdict::Ended;
+            };
+            if std::mem::replace(&mut watched.suspensions, now.times) != now.times {
+                watched.losses_before = watched.health.borrow().losses;
+                watched.ends_at = None;
             }
             tokio::select! {
                 biased;
-                Ok(_) = suspended.wait_for(|&is_suspended| is_suspended) => {
-                    watched.losses_before = watched.health.borrow().losses;
-                    watched.ends_at = None;
-                }
                 verdict = self.verdict_of_period(watched) => return verdict,
+                Ok(_) = suspension.wait_for(|it| it.times != now.times) => {}
             }
         }
     }

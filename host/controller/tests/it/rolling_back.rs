@@ -184,6 +184,36 @@ async fn a_version_passes_no_probation_while_the_plugin_is_suspended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_suspension_stops_the_time_of_the_probation_which_begins_again() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = host_that_keeps(&state).await;
+    let until_kept = async |expected| {
+        until_ok("versions that passed", async || match n_files(&state, "last-good/plugins", "good") {
+            n if n == expected => Ok(()),
+            n => Err(n),
+        })
+        .await;
+    };
+    let long = || probation("8s");
+    rig.plugin_with("p", "hello-rust", long());
+    rig.serves("p", 1).await;
+    let mut suspended = long();
+    suspended["suspend"] = true.into();
+    rig.plugin_with("p", "hello-rust", suspended);
+    // The first time of p would end before that of q.
+    rig.plugin_with("q", "hello-rust", long());
+    until_kept(1).await;
+    rig.plugin_with("p", "hello-rust", long());
+    rig.plugin_with("r", "hello-rust", probation("100ms"));
+    // Those of q and r. The second time of p has only begun.
+    until_kept(2).await;
+    let names = fs::read_dir(state.path().join("last-good/plugins")).unwrap();
+    let names: Vec<_> = names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| !name.starts_with("p-") || !name.ends_with(".good")), "{names:?}");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_misses_its_deadlines_is_switched_back() {
     let rig = Rig::start().await;
     let mut settings = probation("60s");

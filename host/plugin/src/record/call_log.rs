@@ -42,14 +42,11 @@ impl CallLog {
     fn end(&self, ended: Ended) {
         let mut state = self.state.lock();
         let Some(call) = state.call.take() else { return };
-        let rest = size(&ended);
-        let bytes = std::mem::take(&mut state.bytes) + rest;
-        // It is passed on at once, or left out.
-        self.recorder.hold(rest);
+        let (held, more) = (std::mem::take(&mut state.bytes), size(&ended));
         let is_start = !std::mem::replace(&mut state.has_started, true);
         let mut call = Call { ended, lost_before: state.n_lost, ..call };
         if call.cut && self.recorder.cut(&call, state.has_cut_secrets, &self.sources) {
-            self.recorder.release(bytes);
+            self.recorder.release(held);
             return;
         }
         let entry = if is_start {
@@ -58,7 +55,7 @@ impl CallLog {
         } else {
             Entry::Call(call)
         };
-        if self.recorder.send(entry, &self.sources, bytes) {
+        if self.recorder.send(entry, &self.sources, held, more) {
             state.n_lost = 0;
         } else {
             state.n_lost += 1;
@@ -68,11 +65,8 @@ impl CallLog {
     /// Holds a further part of a call. Returns false if the call, or all calls of the plugin, would be too
     /// large.
     fn hold(&self, bytes: &mut usize, more: usize) -> bool {
-        let is_held = self.recorder.hold(more) && *bytes + more <= MAX_ENTRY / 2;
-        match is_held {
-            true => *bytes += more,
-            false => self.recorder.release(more),
-        }
+        let is_held = *bytes + more <= MAX_ENTRY / 2 && self.recorder.hold(more);
+        *bytes += if is_held { more } else { 0 };
         is_held
     }
 }
@@ -98,7 +92,11 @@ impl Intercept for CallLog {
             cut: false,
         };
         state.has_cut_secrets = false;
-        if !self.hold(&mut state.bytes, more) {
+        if !state.has_started {
+            // The limits of the instance, without which nothing of it can be replayed.
+            self.recorder.hold_always(more);
+            state.bytes += more;
+        } else if !self.hold(&mut state.bytes, more) {
             state.has_cut_secrets = self.sources.may_be_in(&call);
             call.argument = Value::Null;
             call.cut = true;
@@ -154,7 +152,7 @@ impl Drop for CallLog {
         }
         self.end(Ended::Cancelled);
         let gone = Gone { instance: self.instance, lost_before: self.state.lock().n_lost };
-        self.recorder.send(Entry::Gone(gone), &self.sources, 0);
+        self.recorder.send(Entry::Gone(gone), &self.sources, 0, 0);
     }
 }
 

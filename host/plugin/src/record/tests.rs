@@ -254,6 +254,9 @@ async fn promise_4_calls_in_progress_of_all_instances_are_bounded_together() {
     writer.run(std::future::pending()).await.unwrap();
     assert_eq!(progress.shared.held_bytes.load(Relaxed), 0);
     let entries = read(&progress.view().file);
+    let starts =
+        entries.iter().filter_map(|it| if let Entry::Start(start) = it { Some(start) } else { None });
+    assert_eq!(starts.filter(|start| start.limits.is_object() && !start.call.cut).count(), 30);
     let calls = calls(&entries);
     let n_cut = calls.iter().filter(|call| call.cut).count();
     assert!(n_cut > 0 && n_cut < calls.len(), "{n_cut} of {}", calls.len());

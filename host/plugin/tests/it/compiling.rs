@@ -296,6 +296,30 @@ async fn compiled_code_is_shared_and_found_after_a_restart() {
 }
 
 #[tokio::test]
+async fn compiled_code_is_mapped_from_its_file_and_takes_no_memory_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { cache_dir: Some(dir.path().to_owned()), ..EngineConfig::default() };
+    let component = Component::compile(&Engine::new(config).unwrap(), guest("hello-rust")).await.unwrap();
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+    let (mut is_code, mut is_executable, mut dirty_kib) = (false, false, 0);
+    for line in maps.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        match words[..] {
+            // The first line of a mapping: addresses, permissions, offset, device, inode, and perhaps a path.
+            [addresses, permissions, _, _, _, ref path @ ..] if !addresses.ends_with(':') => {
+                is_code = path.first().is_some_and(|path| Path::new(path).starts_with(dir.path()));
+                is_executable |= is_code && permissions == "r-xp";
+            }
+            ["Private_Dirty:", kib, "kB"] if is_code => dirty_kib += kib.parse::<u64>().unwrap(),
+            _ => {}
+        }
+    }
+    assert!(is_executable, "no code is mapped from {}: {maps}", dir.path().display());
+    assert_eq!(dirty_kib, 0);
+    drop(component);
+}
+
+#[tokio::test]
 async fn a_component_in_a_file_that_has_not_changed_is_found_without_its_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let config = || EngineConfig { cache_dir: Some(dir.path().join("cache")), ..EngineConfig::default() };

@@ -202,7 +202,7 @@ impl Rig {
         let status = PluginStatus::loading(name.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
         let handle = statuses.register(status);
         let (dispatcher, handle) = Dispatcher::new(name, shared, handle, queue.clone());
-        let DispatcherHandle { switches, active, commands, own_writes: _, suspended: _ } = handle;
+        let DispatcherHandle { switches, active, commands, own_writes: _, suspension: _ } = handle;
         tasks.spawn("plugin p", Criticality::Essential, |token| dispatcher.run(token));
         Self {
             api,

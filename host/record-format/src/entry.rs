@@ -82,8 +82,8 @@ pub struct Call {
     /// Calls of this instance before this one that are missing, since the writer did not keep up.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_before: u64,
-    /// The last imports are missing, and perhaps the argument, since the call was larger than an entry may be,
-    /// or the calls in progress were too large together.
+    /// The last imports are missing, and perhaps the argument: the call was larger than an entry may be, or
+    /// the calls in progress were too large together.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }

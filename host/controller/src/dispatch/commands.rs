@@ -26,7 +26,7 @@ pub(crate) struct Commands {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Suspension {
     pub(crate) is_suspended: bool,
-    /// Also counts one that nobody saw, since it was short.
+    /// Also counts one that ended before a follower of this looked.
     pub(crate) times: u32,
 }
 

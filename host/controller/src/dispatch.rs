@@ -67,8 +67,7 @@ use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
 pub(crate) use self::call::{MakeInstance, Maker};
 use self::calls::{Calls, Ended};
 use self::commands::Command;
-pub(crate) use self::commands::{Commands, Suspension};
-pub(crate) use self::commands::{Redeliver, RedeliverError};
+pub(crate) use self::commands::{Commands, Redeliver, RedeliverError, Suspension};
 pub(crate) use self::enqueue::EnqueueRule;
 pub(crate) use self::fault::FaultHook;
 pub(crate) use self::generation::{

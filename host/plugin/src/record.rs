@@ -6,10 +6,9 @@
 //! ```
 //!
 //! A call is never delayed: when the queue is full, the call is left out, and the next one says so; when the
-//! calls in progress are too large, their last imports are cut off. When the
-//! file has reached its limit, the record ends, since a replay needs the beginning. It also ends when a call
-//! is left out or cut that may have seen Secrets: their values would be in later calls, and nothing would
-//! know them.
+//! calls in progress are too large, their last imports are cut off. When the file has reached its limit, the
+//! record ends, since a replay needs the beginning. It also ends when a call is left out or cut that may have
+//! seen Secrets: their values would be in later calls, and nothing would know them.
 
 mod call_log;
 mod ended;

@@ -11,9 +11,9 @@ use super::{Error, StateFolder, VersionId, files};
 /// How many versions of a plugin are remembered. The oldest is forgotten first.
 const MAX_ENTRIES: usize = 32;
 
-/// The longest file, the longest list in it, and the longest reason.
-const MAX_BYTES: u64 = MOST_BYTES + (4 << 10);
-const MOST_BYTES: u64 = 256 << 10;
+/// The longest list, its file with the line of the checksum, and the longest reason.
+const MAX_LIST_BYTES: u64 = 256 << 10;
+const MAX_BYTES: u64 = MAX_LIST_BYTES + (4 << 10);
 const MAX_REASON: usize = 4 << 10;
 
 /// The versions of one plugin that are not tried, the newest last.
@@ -104,7 +104,7 @@ impl Quarantine {
         for first in 0..self.entries.len() {
             let text = serde_json::to_string_pretty(&self.entries[first..])
                 .map_err(|error| Error::damaged(path, error.to_string()))?;
-            if text.len() as u64 <= MOST_BYTES {
+            if text.len() as u64 <= MAX_LIST_BYTES {
                 return files::write_checked(path, &text);
             }
         }

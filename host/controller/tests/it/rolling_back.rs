@@ -12,6 +12,9 @@ use crate::rig::{Rig, guest_path, until_ok};
 /// More losses than the `traps` plugins of these tests may have.
 const TRAPS: [&str; 2] = ["panic", "overflow"];
 
+/// The folder of the versions that are kept, in that of the state.
+const KEPT: &str = "last-good/plugins";
+
 fn probation(time: &str) -> Value {
     json!({"probation": {"time": time, "maxLosses": 2}})
 }
@@ -31,6 +34,15 @@ fn states(lines: &[Value], generation: u64) -> Vec<String> {
 fn n_files(state: &TempDir, folder: &str, extension: &str) -> usize {
     let Ok(entries) = fs::read_dir(state.path().join(folder)) else { return 0 };
     entries.filter(|it| it.as_ref().unwrap().path().extension().is_some_and(|it| it == extension)).count()
+}
+
+/// Waits until this number of plugins have a version of this kind (`good`, `previous`) on disk.
+async fn until_kept(state: &TempDir, kind: &str, expected: usize) {
+    until_ok(kind, async || match n_files(state, KEPT, kind) {
+        n if n == expected => Ok(()),
+        n => Err(n),
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +104,7 @@ async fn the_first_version_has_nothing_to_go_back_to_and_its_instances_are_repla
     rig.line(|line| line["event"] == "delivered" && line["name"] == "healthy" && line["outcome"] == "done")
         .await;
     assert!(rig.lines().iter().all(|line| line["event"] != "plugin-rolled-back"));
-    assert_eq!(n_files(&state, "last-good/plugins", "good"), 0);
+    assert_eq!(n_files(&state, KEPT, "good"), 0);
     rig.end().await;
 }
 
@@ -122,11 +134,7 @@ async fn a_version_is_kept_when_it_has_passed_its_probation() {
     let rig = host_that_keeps(&state).await;
     rig.plugin_with("p", "hello-rust", probation("100ms"));
     rig.serves("p", 1).await;
-    until_ok("the last good version", async || match n_files(&state, "last-good/plugins", "good") {
-        1 => Ok(()),
-        n => Err(n),
-    })
-    .await;
+    until_kept(&state, "good", 1).await;
     assert_eq!(n_files(&state, "last-good/components", "wasm"), 1);
     rig.end().await;
 }
@@ -158,17 +166,9 @@ async fn an_operator_rolls_back_to_the_version_before_and_the_other_one_is_not_t
 async fn a_version_passes_no_probation_while_the_plugin_is_suspended() {
     let state = tempfile::tempdir().unwrap();
     let rig = host_that_keeps(&state).await;
-    let n_kept = |extension| n_files(&state, "last-good/plugins", extension);
-    let until_kept = async |extension, expected| {
-        until_ok(extension, async || match n_kept(extension) {
-            n if n == expected => Ok(()),
-            n => Err(n),
-        })
-        .await;
-    };
     rig.plugin_with("p", "hello-rust", probation("1s"));
     rig.serves("p", 1).await;
-    until_kept("good", 1).await;
+    until_kept(&state, "good", 1).await;
 
     let mut settings = probation("1s");
     settings["suspend"] = true.into();
@@ -176,10 +176,10 @@ async fn a_version_passes_no_probation_while_the_plugin_is_suspended() {
     rig.serves("p", 2).await;
     // Its probation begins later, and is as long.
     rig.plugin_with("q", "hello-rust", probation("1s"));
-    until_kept("good", 2).await;
-    assert_eq!(n_kept("previous"), 0, "the suspended version was never called");
+    until_kept(&state, "good", 2).await;
+    assert_eq!(n_files(&state, KEPT, "previous"), 0, "the suspended version was never called");
     rig.plugin_with("p", "traps", probation("1s"));
-    until_kept("previous", 1).await;
+    until_kept(&state, "previous", 1).await;
     rig.end().await;
 }
 
@@ -187,13 +187,6 @@ async fn a_version_passes_no_probation_while_the_plugin_is_suspended() {
 async fn a_suspension_stops_the_time_of_the_probation_which_begins_again() {
     let state = tempfile::tempdir().unwrap();
     let rig = host_that_keeps(&state).await;
-    let until_kept = async |expected| {
-        until_ok("versions that passed", async || match n_files(&state, "last-good/plugins", "good") {
-            n if n == expected => Ok(()),
-            n => Err(n),
-        })
-        .await;
-    };
     let long = || probation("8s");
     rig.plugin_with("p", "hello-rust", long());
     rig.serves("p", 1).await;
@@ -202,12 +195,12 @@ async fn a_suspension_stops_the_time_of_the_probation_which_begins_again() {
     rig.plugin_with("p", "hello-rust", suspended);
     // The first time of p would end before that of q.
     rig.plugin_with("q", "hello-rust", long());
-    until_kept(1).await;
+    until_kept(&state, "good", 1).await;
     rig.plugin_with("p", "hello-rust", long());
     rig.plugin_with("r", "hello-rust", probation("100ms"));
     // Those of q and r. The second time of p has only begun.
-    until_kept(2).await;
-    let names = fs::read_dir(state.path().join("last-good/plugins")).unwrap();
+    until_kept(&state, "good", 2).await;
+    let names = fs::read_dir(state.path().join(KEPT)).unwrap();
     let names: Vec<_> = names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
     assert!(names.iter().all(|name| !name.starts_with("p-") || !name.ends_with(".good")), "{names:?}");
     rig.end().await;

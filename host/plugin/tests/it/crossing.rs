@@ -56,7 +56,7 @@ async fn promise_4_a_plugin_cannot_make_the_host_copy_without_end() {
         assert!(text.contains("more than limits.crossing (1048576)"), "{import}: {text}");
         let view = host.usage.view();
         let crossed = view.bytes_to_guest + view.bytes_from_guest;
-        // The answer of the call that tells it counts too.
+        // The failure that reports it counts too.
         assert!(crossed <= limit + 1_000, "{import}: {view:?}");
         let is_near = crossed > limit - (64 << 10);
         assert!(is_near || import == "long-argument", "{import}: {view:?}");

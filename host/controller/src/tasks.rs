@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use oarlock_plugin::engine::{Run, Share};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
@@ -204,6 +205,16 @@ impl Tasks {
                 },
             }
         }
+    }
+
+    /// Runs work of a plugin's guest as part of the caller's own work: in the caller's task, or in the background
+    /// once the guest belongs there.
+    pub(crate) fn run_guest<T, W>(&self, share: &Share, work: W) -> Run<T>
+    where
+        T: Send + 'static,
+        W: Future<Output = T> + Send + 'static,
+    {
+        share.run(self.shared.tracker.track_future(work))
     }
 
     /// Runs blocking work, such as reading files, on a thread of its own. Returns none if it panicked.

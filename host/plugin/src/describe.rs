@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     CallError, Component, Instance, InstanceConfig,
     contract::Description,
-    engine::DEFAULT_WEIGHT,
+    engine::{DEFAULT_WEIGHT, Share},
     guest,
     guest::{GuestLog, GuestMetrics, Usage},
     kube_access::KubeAccess,
@@ -107,16 +107,18 @@ async fn measure_counted(
     limits: Limits,
     log: Arc<GuestLog>,
 ) -> (Result<Measured, DescribeError>, Duration) {
-    let asking = Box::pin(ask(component, config, limits, log));
-    let (answer, computed) = computing::at_most(MOST_COMPUTED, asking).await;
+    let share = component.engine().share(DEFAULT_WEIGHT);
+    let asking = Box::pin(ask(component.clone(), config, limits, log, share.clone()));
+    let (answer, computed) = share.run(computing::at_most(MOST_COMPUTED, asking)).await;
     (answer.unwrap_or(Err(DescribeError::Computes { limit: MOST_COMPUTED })), computed)
 }
 
 async fn ask(
-    component: &Component,
+    component: Component,
     config: Arc<Value>,
     limits: Limits,
     log: Arc<GuestLog>,
+    share: Share,
 ) -> Result<Measured, DescribeError> {
     let began = Instant::now();
     let config = InstanceConfig {
@@ -127,13 +129,13 @@ async fn ask(
         metrics: Arc::new(GuestMetrics::new()),
         usage: Usage::default(),
         interception: None,
-        share: component.engine().share(DEFAULT_WEIGHT),
+        share,
     };
-    let mut instance = Instance::new(component, config).await?;
+    let mut instance = Instance::new(&component, config).await?;
     let description = instance
         .describe()
         .await?
         .map_err(|text| DescribeError::Refused(guest::text::lines(text, check::MAX_TEXT_BYTES)))?;
-    check::check(&description, component)?;
+    check::check(&description, &component)?;
     Ok(Measured { description, took: began.elapsed(), memory_bytes: instance.memory_bytes() })
 }

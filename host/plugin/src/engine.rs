@@ -1,6 +1,7 @@
 //! The wasmtime engine with its ticker, scheduler, linkers, compiler and code store. They must agree, so
 //! they are built together.
 
+mod background;
 mod failures;
 mod scheduler;
 mod share;
@@ -29,6 +30,8 @@ use crate::{
     state::StoreState,
 };
 
+pub use self::background::Run;
+pub(crate) use self::background::Stopwatch;
 pub use self::share::{DEFAULT_WEIGHT, MAX_WEIGHT, Share};
 pub(crate) use self::turn::{Turn, TurnState};
 

@@ -111,7 +111,9 @@ impl Instance {
             let turn = Arc::clone(&turn);
             move |_| {
                 let now = Instant::now();
-                if turn.time_left(Duration::ZERO, now).is_zero() {
+                if turn.time_left(Duration::ZERO, now).is_zero()
+                    && turn.time_left(turn.stopped(now), now).is_zero()
+                {
                     return Err(DeadlinePassed.into());
                 }
                 if !turn.is_slice_over(now) {

@@ -11,6 +11,7 @@ use oarlock_informer::{Notification, Object, listener::Delivery};
 use oarlock_plugin::contract::{
     AddedArgument, DeletedArgument, Failure, ObjectRefArgument, Outcome, Synced, UpdatedArgument, WorkKey,
 };
+use oarlock_plugin::engine::Share;
 use oarlock_plugin::{CallError, Component, InstanceConfig, kube_access::EventObject};
 use tokio::time::Instant;
 
@@ -91,6 +92,11 @@ pub(crate) trait Instance: Send {
 #[async_trait]
 pub(crate) trait MakeInstance: Send + Sync {
     async fn make(&self) -> Result<Box<dyn Instance>, CallError>;
+
+    /// Returns the plugin's share of the CPU, if the instances have one.
+    fn share(&self) -> Option<&Share> {
+        None
+    }
 }
 
 /// Makes instances of a component.
@@ -239,6 +245,10 @@ impl MakeInstance for Maker {
     async fn make(&self) -> Result<Box<dyn Instance>, CallError> {
         let instance = oarlock_plugin::Instance::new(&self.component, self.config.clone()).await?;
         Ok(Box::new(instance))
+    }
+
+    fn share(&self) -> Option<&Share> {
+        Some(&self.config.share)
     }
 }
 

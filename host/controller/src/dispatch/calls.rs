@@ -1,7 +1,8 @@
 //! The calls in progress of one plugin, of its active generation and of those before it.
 //!
 //! The calls of a plugin with one lane run within the dispatcher's task. Those of several lanes run as tasks
-//! of their own, so that guests of one plugin use several cores. After a switch the calls of the generation
+//! of their own, so that guests of one plugin use several cores. Guests that compute for long, or use
+//! more than others, run in the background ([`Share::run`]). After a switch the calls of the generation
 //! before end as they would have, beside the new generation's.
 
 use std::pin::Pin;
@@ -10,6 +11,7 @@ use std::task::{Context, Poll};
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use oarlock_plugin::CallError;
+use oarlock_plugin::engine::Share;
 use tokio::time::Instant;
 use tokio_util::sync::ReusableBoxFuture;
 
@@ -21,6 +23,8 @@ use crate::tasks::Tasks;
 /// The calls in progress, and the due calls that wait for them.
 pub(super) struct Calls {
     tasks: Tasks,
+    /// The plugin's share of the CPU, from the first job on.
+    share: Option<Share>,
     /// The call of the only lane. The box is used again for the next call.
     inline: ReusableBoxFuture<'static, Ended>,
     is_inline_busy: bool,
@@ -85,7 +89,8 @@ impl Calls {
     pub(super) fn new(tasks: Tasks) -> Self {
         Self {
             tasks,
-            inline: ReusableBoxFuture::new(std::future::pending()),
+            share: None,
+            inline: nothing(),
             is_inline_busy: false,
             apart: FuturesUnordered::new(),
             busy: Vec::new(),
@@ -120,11 +125,31 @@ impl Calls {
     /// Begins a job: within this task, or in a task of its own.
     pub(super) fn begin(&mut self, job: Job, is_inline: bool) {
         self.busy.extend(job.work.as_ref().and_then(|work| work.id));
+        if self.share.is_none() {
+            self.share = job.maker.share().cloned();
+        }
         if is_inline && !self.is_inline_busy {
             self.inline.set(job.run());
             self.is_inline_busy = true;
-        } else {
-            self.apart.push(Box::pin(self.tasks.apart(job.run())));
+            self.move_if_due();
+            return;
+        }
+        let call: Pin<Box<dyn Future<Output = Ended> + Send>> = match &self.share {
+            None => Box::pin(self.tasks.apart(job.run())),
+            Some(share) => {
+                let call = self.tasks.run_guest(share, job.run());
+                if call.is_in_background() { Box::pin(call) } else { Box::pin(self.tasks.apart(call)) }
+            }
+        };
+        self.apart.push(call);
+    }
+
+    /// Moves the call within this task to the background, if its guest belongs there.
+    fn move_if_due(&mut self) {
+        if let Some(share) = self.share.as_ref().filter(|share| share.belongs_in_background()) {
+            let call = self.tasks.run_guest(share, std::mem::replace(&mut self.inline, nothing()));
+            self.is_inline_busy = false;
+            self.apart.push(Box::pin(call));
         }
     }
 
@@ -138,7 +163,7 @@ impl Calls {
     /// Makes room for the calls of another generation. Returns the due calls that are held.
     pub(super) fn switch(&mut self) -> Vec<DueCall> {
         if std::mem::take(&mut self.is_inline_busy) {
-            let inline = std::mem::replace(&mut self.inline, ReusableBoxFuture::new(std::future::pending()));
+            let inline = std::mem::replace(&mut self.inline, nothing());
             self.apart.push(Box::pin(inline));
         }
         std::mem::take(&mut self.held).into_iter().map(|(_, due)| due).collect()
@@ -146,11 +171,12 @@ impl Calls {
 
     /// Polls for the end of a job. Never ready while there is none.
     pub(super) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        if self.is_inline_busy
-            && let Poll::Ready(ended) = self.inline.poll(cx)
-        {
-            self.is_inline_busy = false;
-            return Poll::Ready(ended);
+        if self.is_inline_busy {
+            if let Poll::Ready(ended) = self.inline.poll(cx) {
+                self.is_inline_busy = false;
+                return Poll::Ready(ended);
+            }
+            self.move_if_due();
         }
         if self.apart.is_empty() {
             return Poll::Pending;
@@ -173,6 +199,11 @@ impl Calls {
         }
         self.held.extract_if(.., |(held, _)| *held == id).map(|(_, due)| due).collect()
     }
+}
+
+/// Returns what `inline` holds while no call is in progress. It takes no memory.
+fn nothing() -> ReusableBoxFuture<'static, Ended> {
+    ReusableBoxFuture::new(std::future::pending())
 }
 
 // === impl Job ===

@@ -240,7 +240,11 @@ impl Preparation<'_> {
             return Ok(Attempt::RightsLost);
         }
         let (maker, recording) = self.instance_maker(parts, plan, &identity, readers).await?;
-        let instance = maker.make().await.map_err(Error::Start)?;
+        let starting = {
+            let maker = maker.clone();
+            async move { maker.make().await }
+        };
+        let instance = host.tasks.run_guest(&slot.share, starting).await.map_err(Error::Start)?;
         // A right or a cache may be gone by now. From here to the listeners nothing is awaited.
         if self.wait_for_caches(&identity, &subscriptions, &read_handles).await.is_err() {
             return Ok(Attempt::RightsLost);

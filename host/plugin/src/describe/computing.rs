@@ -4,8 +4,10 @@ use std::{
     future::{Future, poll_fn},
     pin::pin,
     task::Poll,
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use crate::engine::Stopwatch;
 
 /// Runs a future until it has computed for `limit`. Returns its result, or `None` at the limit, and how long
 /// it computed.
@@ -15,7 +17,7 @@ pub(super) async fn at_most<T>(limit: Duration, work: impl Future<Output = T>) -
     let mut work = pin!(work);
     let mut computed = Duration::ZERO;
     let answer = poll_fn(|context| {
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let polled = work.as_mut().poll(context);
         computed += began.elapsed();
         match polled {
@@ -30,6 +32,8 @@ pub(super) async fn at_most<T>(limit: Duration, work: impl Future<Output = T>) -
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[tokio::test]

@@ -12,6 +12,9 @@
 //! always run, and at most two guests for each worker are ever in the runtime's queues: the host's own tasks
 //! do not wait behind more.
 //!
+//! Guests that compute for long, and those that wait for a permit, run in the
+//! [background](super::background).
+//!
 //! A permit is held during a poll, and while a guest with an ended time slice is in the runtime's queue;
 //! never during a wait for the host. Without contention a poll takes and returns a permit with atomics only.
 
@@ -34,6 +37,7 @@ use parking_lot::Mutex;
 
 use super::{
     Share,
+    background::{self, Background},
     turn::{Turn, TurnState},
 };
 
@@ -56,6 +60,7 @@ pub(crate) struct Scheduler {
     /// The CPU time of guests since a worker last polled its sockets and timers, in nanoseconds.
     since_driver: AtomicU64,
     n_shares: AtomicU64,
+    background: Arc<Background>,
     queue: Mutex<Queue>,
 }
 
@@ -87,12 +92,14 @@ impl Scheduler {
             virtual_time: AtomicU64::new(0),
             since_driver: AtomicU64::new(0),
             n_shares: AtomicU64::new(0),
+            background: Arc::new(Background::new(n_permits)),
             queue: Mutex::default(),
         }
     }
 
     pub(super) fn share(&self, weight: u32) -> Share {
-        let share = Share::new(self.n_shares.fetch_add(1, Relaxed), weight);
+        let id = self.n_shares.fetch_add(1, Relaxed);
+        let share = Share::new(Arc::clone(&self.background), id, weight);
         share.begin_at(self.virtual_time.load(Relaxed));
         share
     }
@@ -111,7 +118,8 @@ impl Scheduler {
             self.runs(share.virtual_time());
             return true;
         }
-        if share.is_brief() && self.is_first(share) && self.take_beyond() {
+        // On a worker only: the kernel may stop a thread of the background, and others would wait for its place.
+        if !background::is_here() && share.is_brief() && self.is_first(share) && self.take_beyond() {
             turn.begin_beyond();
             return true;
         }
@@ -261,6 +269,7 @@ impl Scheduler {
 
 impl Queue {
     fn push(&mut self, share: &Share, turn: Arc<Turn>) {
+        share.begins_to_wait();
         match self.plugins.entry(share.id()) {
             hash_map::Entry::Occupied(mut waiting) => waiting.get_mut().turns.push_back(turn),
             hash_map::Entry::Vacant(entry) => {
@@ -284,6 +293,9 @@ impl Queue {
                 continue;
             }
             let turn = waiting.turns.pop_front();
+            if turn.is_some() {
+                waiting.share.ends_to_wait();
+            }
             if waiting.turns.is_empty() {
                 self.plugins.remove(&id);
             } else {
@@ -299,7 +311,9 @@ impl Queue {
 
     fn remove(&mut self, id: u64, turn: &Arc<Turn>) {
         let Some(waiting) = self.plugins.get_mut(&id) else { return };
+        let n_before = waiting.turns.len();
         waiting.turns.retain(|other| !Arc::ptr_eq(other, turn));
+        (waiting.turns.len()..n_before).for_each(|_| waiting.share.ends_to_wait());
         if waiting.turns.is_empty() {
             self.order.remove(&(waiting.key, id));
             self.plugins.remove(&id);

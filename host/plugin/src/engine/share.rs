@@ -1,12 +1,15 @@
 //! A plugin's share of the CPU time that guests get.
 
 use std::{
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
+
+use super::background::{Background, Run};
 
 /// The weight of a plugin whose file has none.
 pub const DEFAULT_WEIGHT: u32 = 100;
@@ -28,6 +31,7 @@ pub struct Share {
 
 #[derive(Debug)]
 struct Shared {
+    background: Arc<Background>,
     id: u64,
     weight: AtomicU32,
     /// The CPU time of its guests in nanoseconds, scaled to the default weight. Has room for five years of a
@@ -35,19 +39,23 @@ struct Shared {
     virtual_time: AtomicU64,
     /// The average length of its newest polls, in nanoseconds.
     poll: AtomicU64,
+    /// How many of its guests wait for a permit.
+    n_waiting: AtomicU32,
 }
 
 // === impl Share ===
 
 impl Share {
-    pub(super) fn new(id: u64, weight: u32) -> Self {
+    pub(super) fn new(background: Arc<Background>, id: u64, weight: u32) -> Self {
         let weight = AtomicU32::new(clamp(weight));
         Self {
             shared: Arc::new(Shared {
+                background,
                 id,
                 weight,
                 virtual_time: AtomicU64::new(0),
                 poll: AtomicU64::new(nanos(BRIEF)),
+                n_waiting: AtomicU32::new(0),
             }),
         }
     }
@@ -61,6 +69,33 @@ impl Share {
     /// Changes the weight: 1 to [`MAX_WEIGHT`]; a value outside becomes the nearest of them.
     pub fn set_weight(&self, weight: u32) {
         self.shared.weight.store(clamp(weight), Relaxed);
+    }
+
+    /// Returns whether its guests belong in the background: they compute for long at a time, or have used more
+    /// than others and wait for their turn.
+    #[must_use]
+    pub fn belongs_in_background(&self) -> bool {
+        self.shared.poll.load(Relaxed) > nanos(BRIEF) || self.shared.n_waiting.load(Relaxed) > 0
+    }
+
+    /// Notes that a guest waits for a permit.
+    pub(super) fn begins_to_wait(&self) {
+        self.shared.n_waiting.fetch_add(1, Relaxed);
+    }
+
+    /// Notes that a guest waits no more.
+    pub(super) fn ends_to_wait(&self) {
+        self.shared.n_waiting.fetch_sub(1, Relaxed);
+    }
+
+    /// Runs work of a guest in the caller's task, until the guest [belongs in the
+    /// background](Self::belongs_in_background). Call it within a runtime of tokio.
+    pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Run<T> {
+        Run::new(self, Box::pin(work))
+    }
+
+    pub(super) fn background(&self) -> &Background {
+        &self.shared.background
     }
 
     pub(super) fn id(&self) -> u64 {

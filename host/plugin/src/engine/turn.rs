@@ -8,7 +8,7 @@ use std::{
 
 use futures::task::AtomicWaker;
 
-use super::share::BRIEF;
+use super::{background::cpu_time, share::BRIEF};
 
 /// The part of an instance that the scheduler and the guest's own time slices share.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Turn {
     made: Instant,
     /// When its poll began, in nanoseconds since `made`.
     poll_began: AtomicU64,
+    /// The CPU time of its thread then, in nanoseconds. 0 on a worker.
+    cpu_began: AtomicU64,
     /// The time at which the call must end, in nanoseconds since `made`.
     deadline: AtomicU64,
 }
@@ -53,6 +55,7 @@ impl Turn {
             is_beyond: AtomicBool::new(false),
             made,
             poll_began: AtomicU64::new(0),
+            cpu_began: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
         }
     }
@@ -100,6 +103,15 @@ impl Turn {
     /// Notes that a poll begins.
     pub(crate) fn begin_poll(&self, now: Instant) {
         self.poll_began.store(nanos(now.saturating_duration_since(self.made)), Ordering::Relaxed);
+        self.cpu_began.store(cpu_time().map_or(0, nanos), Ordering::Relaxed);
+    }
+
+    /// Returns for how long the kernel has stopped the guest in the poll in progress. A worker does not ask.
+    pub(crate) fn stopped(&self, now: Instant) -> Duration {
+        let Some(cpu) = cpu_time() else { return Duration::ZERO };
+        let ran = cpu.saturating_sub(Duration::from_nanos(self.cpu_began.load(Ordering::Relaxed)));
+        let began = Duration::from_nanos(self.poll_began.load(Ordering::Relaxed));
+        now.saturating_duration_since(self.made).saturating_sub(began).saturating_sub(ran)
     }
 
     /// Returns whether a tick at this time ends the guest's time slice. The ticks are those of all guests:

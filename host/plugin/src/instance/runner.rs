@@ -95,7 +95,12 @@ impl<F: Future> Future for Run<'_, F> {
         let began = ready!(this.poll_turn(context));
         let polled = this.call.as_mut().poll(context);
         let ended = clock();
-        let ran = ended.saturating_duration_since(began);
+        let stopped = turn.stopped(ended);
+        if !stopped.is_zero() {
+            turn.extend_deadline(stopped);
+            this.timer = None;
+        }
+        let ran = ended.saturating_duration_since(began).saturating_sub(stopped);
         usage.polled(ran);
         if polled.is_pending() && turn.take_slice_ended() {
             engine.scheduler().end_slice(share, turn, context.waker(), ran);

@@ -294,3 +294,25 @@ fn thread_waker() -> Waker {
     }
     Arc::new(Unpark(std::thread::current())).into()
 }
+
+#[test]
+fn promise_4_a_plugin_that_has_used_more_than_others_belongs_in_the_background_while_it_waits() {
+    let mut busy = Busy::new(1, &[100]);
+    let often = busy.add_brief();
+    let share = busy.guests[often].0.clone();
+    (0..1_000).for_each(|_| share.charge(SLICE / 50));
+    assert!(!share.belongs_in_background(), "its guests are brief");
+    assert!(!busy.arrives(often));
+    assert!(share.belongs_in_background());
+    while !busy.running.contains(&often) {
+        busy.step(SLICE);
+    }
+    assert!(!share.belongs_in_background(), "it has its permit");
+    busy.running.retain(|n| *n != often);
+    busy.releases(often, SLICE / 50);
+    busy.begin_granted();
+    (0..1_000).for_each(|_| share.charge(SLICE / 50));
+    assert!(!busy.arrives(often));
+    busy.scheduler.forget(&share, &busy.guests[often].1);
+    assert!(!share.belongs_in_background(), "its call was dropped");
+}

@@ -116,7 +116,7 @@ impl Instance {
                 {
                     return Err(DeadlinePassed.into());
                 }
-                if !turn.is_slice_over(now) {
+                if !turn.tick() {
                     return Ok(UpdateDeadline::Continue(1));
                 }
                 turn.end_slice();

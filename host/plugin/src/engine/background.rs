@@ -23,9 +23,10 @@ use tokio_util::context::TokioContext;
 
 use super::Share;
 
-/// By how much the priority of the threads is lower, as `nice` counts: beside a worker that is always busy, a
-/// thread gets a tenth of the core.
-const NICE: i32 = 10;
+/// By how much the priority of the threads is lower, as `nice` counts. It is the lowest one: beside a worker
+/// that is always busy, a thread gets a hundredth of the core. Guests on workers then wait for a permit that a
+/// guest in the background has, so the worker is not always busy with them.
+const NICE: i32 = 19;
 
 thread_local! {
     static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };

@@ -7,8 +7,7 @@
 //!
 //! A guest that usually runs for a short time, and whose plugin has used no more than the others, need not
 //! wait for a permit: as many such brief guests as there are permits run beyond them. When the slice of one
-//! ends, it is queued like any other; a tick in the first 250 µs of a poll does not end it
-//! ([`Turn::is_slice_over`]). So a plugin that is called now and then does not wait behind those that
+//! ends, it is queued like any other; the first tick in a poll does not end it ([`Turn::tick`]). So a plugin that is called now and then does not wait behind those that
 //! always run, and at most two guests for each worker are ever in the runtime's queues: the host's own tasks
 //! do not wait behind more.
 //!

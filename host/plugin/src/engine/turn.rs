@@ -8,13 +8,15 @@ use std::{
 
 use futures::task::AtomicWaker;
 
-use super::{background::cpu_time, share::BRIEF};
+use super::background::cpu_time;
 
 /// The part of an instance that the scheduler and the guest's own time slices share.
 #[derive(Debug)]
 pub(crate) struct Turn {
     state: AtomicU8,
     waker: AtomicWaker,
+    /// The guest has seen a tick in the poll in progress.
+    has_ticked: AtomicBool,
     /// The guest's time slice ended, and it wants to go on.
     slice_ended: AtomicBool,
     /// Its poll is beyond the number of permits.
@@ -51,6 +53,7 @@ impl Turn {
         Self {
             state: AtomicU8::new(TurnState::Idle as u8),
             waker: AtomicWaker::new(),
+            has_ticked: AtomicBool::new(false),
             slice_ended: AtomicBool::new(false),
             is_beyond: AtomicBool::new(false),
             made,
@@ -103,6 +106,7 @@ impl Turn {
     /// Notes that a poll begins.
     pub(crate) fn begin_poll(&self, now: Instant) {
         self.poll_began.store(nanos(now.saturating_duration_since(self.made)), Ordering::Relaxed);
+        self.has_ticked.store(false, Ordering::Relaxed);
         self.cpu_began.store(cpu_time().map_or(0, nanos), Ordering::Relaxed);
     }
 
@@ -114,13 +118,12 @@ impl Turn {
         now.saturating_duration_since(self.made).saturating_sub(began).saturating_sub(ran)
     }
 
-    /// Returns whether a tick at this time ends the guest's time slice. The ticks are those of all guests:
-    /// one that comes soon after the begin of a poll does not, so that a brief call is not interrupted by
-    /// chance.
-    pub(crate) fn is_slice_over(&self, now: Instant) -> bool {
-        let ran = nanos(now.saturating_duration_since(self.made))
-            .saturating_sub(self.poll_began.load(Ordering::Relaxed));
-        ran >= nanos(BRIEF)
+    /// Notes that the guest has seen a tick. Returns whether that ends its time slice.
+    ///
+    /// The ticks are those of all guests, so the first one in a poll does not: a brief call is not interrupted
+    /// by chance, nor because the kernel has stopped its thread for several ticks, of which it sees one.
+    pub(crate) fn tick(&self) -> bool {
+        self.has_ticked.swap(true, Ordering::Relaxed)
     }
 
     /// Notes that the guest's time slice ended.

@@ -5,6 +5,7 @@
 //! (RL-70). This client differs in these two points only; credentials, TLS and headers are kube's.
 
 mod pools;
+mod resolver;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use self::pools::Pools;
+use self::resolver::Resolver;
 use crate::outages::Outages;
 
 /// HTTP/2: a ping after this long without a frame.
@@ -53,7 +55,7 @@ pub enum Error {
     Config(#[source] kube::Error),
 }
 
-type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
+type Connector = TimeoutConnector<HttpsConnector<HttpConnector<Resolver>>>;
 
 /// Receives the metrics of a client's requests. client-go has the same: `RequestResult` and `RequestLatency`.
 pub trait RequestMetrics: Send + Sync {
@@ -119,7 +121,7 @@ pub fn client_with(config: Config, options: Options) -> Result<kube::Client, Err
 }
 
 fn connector(config: &Config, user_timeout: Duration) -> Result<Connector, kube::Error> {
-    let mut tcp = HttpConnector::new();
+    let mut tcp = HttpConnector::new_with_resolver(Resolver);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(TCP_KEEP_ALIVE));

@@ -207,14 +207,23 @@ impl Tasks {
         }
     }
 
-    /// Runs work of a plugin's guest as part of the caller's own work: in the caller's task, or in the background
-    /// once the guest belongs there.
+    /// Runs work of a plugin's guest as part of the caller's own work: in the caller's task, or in the
+    /// background once the guest belongs there.
     pub(crate) fn run_guest<T, W>(&self, share: &Share, work: W) -> Run<T>
     where
         T: Send + 'static,
         W: Future<Output = T> + Send + 'static,
     {
         share.run(self.shared.tracker.track_future(work))
+    }
+
+    /// Does the same from the begin in the background.
+    pub(crate) fn run_guest_in_background<T, W>(&self, share: &Share, work: W) -> Run<T>
+    where
+        T: Send + 'static,
+        W: Future<Output = T> + Send + 'static,
+    {
+        share.run_in_background(self.shared.tracker.track_future(work))
     }
 
     /// Runs blocking work, such as reading files, on a thread of its own. Returns none if it panicked.

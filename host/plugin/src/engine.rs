@@ -31,7 +31,7 @@ use crate::{
 };
 
 pub use self::background::Run;
-pub(crate) use self::background::Stopwatch;
+pub(crate) use self::background::{Stopwatch, take_ready_time};
 pub use self::share::{DEFAULT_WEIGHT, MAX_WEIGHT, Share};
 pub(crate) use self::turn::{Turn, TurnState};
 
@@ -49,8 +49,8 @@ pub struct EngineConfig {
     pub compile_slots: usize,
     /// The program that compiles, and the resources that it may use.
     pub compiler: Compiler,
-    /// The time that a guest computes before other tasks run. The first slice of a guest that begins while no
-    /// other runs may be four times as long.
+    /// The time between two ticks. A guest computes for one to two of them before others run; the first tick of
+    /// a guest that begins while no other runs may take four times as long.
     pub time_slice: Duration,
     /// The number of guests that may run at the same time: the number of the runtime's workers.
     pub concurrent_guests: usize,
@@ -258,4 +258,8 @@ pub(crate) fn wasmtime_config() -> wasmtime::Config {
 
 fn wasmtime_refuses(error: wasmtime::Error) -> Error {
     Error::Wasmtime(format!("{error:#}"))
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -116,7 +116,7 @@ impl Instance {
                 {
                     return Err(DeadlinePassed.into());
                 }
-                if !turn.tick() {
+                if !turn.tick(now) {
                     return Ok(UpdateDeadline::Continue(1));
                 }
                 turn.end_slice();

@@ -147,7 +147,8 @@ impl Calls {
     /// Moves the call within this task to the background, if its guest belongs there.
     fn move_if_due(&mut self) {
         if let Some(share) = self.share.as_ref().filter(|share| share.belongs_in_background()) {
-            let call = self.tasks.run_guest(share, std::mem::replace(&mut self.inline, nothing()));
+            let call =
+                self.tasks.run_guest_in_background(share, std::mem::replace(&mut self.inline, nothing()));
             self.is_inline_busy = false;
             self.apart.push(Box::pin(call));
         }

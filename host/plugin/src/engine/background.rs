@@ -3,33 +3,40 @@
 //! A worker of the runtime polls guests between the host's tasks, sockets and timers. While a guest has its
 //! time slice, what the worker does next waits. The threads here have a lower priority than the workers: the
 //! kernel stops a guest as soon as a worker has something to do. There are as many threads as guests may run
-//! at the same time, and the [scheduler](super::scheduler) decides which guests these are. The threads start
-//! with the first guest that needs one.
+//! at the same time, and the [scheduler](super::scheduler) decides which guests these are. They are the
+//! workers of a runtime of their own, which starts with the first guest that needs it: a guest whose time
+//! slice ended goes behind those that are ready.
+//!
+//! A thread that is started from here inherits the low priority, and cannot raise it again. So nothing that a
+//! guest calls may start one, such as with `spawn_blocking`.
 
 use std::{
     cell::Cell,
     future::Future,
+    panic::resume_unwind,
     pin::Pin,
-    sync::OnceLock,
-    task::{Context, Poll},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Wake, Waker, ready},
     time::{Duration, Instant},
 };
 
-use futures::{FutureExt as _, future::RemoteHandle};
-use futures_executor::ThreadPool;
+use futures::task::AtomicWaker;
 use rustix::time::{ClockId, clock_gettime};
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio_util::context::TokioContext;
+use tokio::runtime::{self, Handle, Runtime, RuntimeFlavor};
+use tokio_util::task::AbortOnDropHandle;
 
-use super::Share;
+use super::{Share, nanos};
 
-/// By how much the priority of the threads is lower, as `nice` counts. It is the lowest one: beside a worker
-/// that is always busy, a thread gets a hundredth of the core. Guests on workers then wait for a permit that a
-/// guest in the background has, so the worker is not always busy with them.
+/// By how much the priority of the threads is lower, as `nice` counts: the most that there is.
 const NICE: i32 = 19;
 
 thread_local! {
     static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
+    /// How long the guest that is polled was ready before.
+    static WAS_READY_FOR: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// Measures how long a guest runs: the CPU time of a thread of [`Background`], the elapsed time elsewhere.
@@ -44,7 +51,7 @@ pub(crate) struct Stopwatch {
 pub(super) struct Background {
     n_threads: usize,
     /// `None` if the threads cannot be started.
-    threads: OnceLock<Option<ThreadPool>>,
+    runtime: OnceLock<Option<Runtime>>,
 }
 
 /// Work of a guest in the caller's task, until the guest belongs in the background. Then it goes on there.
@@ -58,11 +65,28 @@ pub struct Run<T> {
 
 enum Place<T> {
     Here(Work<T>),
-    InBackground(RemoteHandle<T>),
+    InBackground(AbortOnDropHandle<T>),
 }
 
 /// Work of a guest that is moved between threads.
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Work in the background. It is polled and dropped in the context of the caller's runtime, whose timers and
+/// sockets it uses.
+struct Moved<T> {
+    runtime: Handle,
+    ready: Arc<Ready>,
+    /// `None` once it is dropped.
+    work: Option<Work<T>>,
+}
+
+/// Since when a guest in the background is ready to be polled.
+struct Ready {
+    made: Instant,
+    /// In nanoseconds since `made`, and at least 1. 0 if it is not ready.
+    since: AtomicU64,
+    task: AtomicWaker,
+}
 
 /// Returns whether this is a thread of [`Background`].
 pub(super) fn is_here() -> bool {
@@ -74,6 +98,12 @@ pub(super) fn is_here() -> bool {
 /// A guest that runs there does not pay for the time in which the kernel has stopped it.
 pub(super) fn cpu_time() -> Option<Duration> {
     is_here().then(|| clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default())
+}
+
+/// Returns how long the guest that is polled was ready before, while its thread had other guests or did not
+/// run. Zero on a worker, and when it is called again in the same poll.
+pub(crate) fn take_ready_time() -> Duration {
+    WAS_READY_FOR.take()
 }
 
 // === impl Stopwatch ===
@@ -96,31 +126,50 @@ impl Stopwatch {
 
 impl Background {
     pub(super) fn new(n_threads: usize) -> Self {
-        Self { n_threads, threads: OnceLock::new() }
+        Self { n_threads, runtime: OnceLock::new() }
     }
 
-    /// Returns the threads. None on a runtime of one thread: its clock may be paused, and would go on while
-    /// that thread waits.
-    fn threads(&self) -> Option<&ThreadPool> {
+    /// Returns whether there are threads: not for a runtime of one thread, whose clock may be paused, and
+    /// would go on while that thread waits. Call it within a runtime.
+    pub(super) fn is_available(&self) -> bool {
+        self.runtime().is_some()
+    }
+
+    fn runtime(&self) -> Option<&Runtime> {
         match Handle::current().runtime_flavor() {
             RuntimeFlavor::CurrentThread => None,
-            _ => self.threads.get_or_init(|| self.start()).as_ref(),
+            _ => self.runtime.get_or_init(|| self.start()).as_ref(),
         }
     }
 
-    fn start(&self) -> Option<ThreadPool> {
-        let mut threads = ThreadPool::builder();
-        threads.pool_size(self.n_threads).name_prefix("oarlock-guest-").after_start(|_| {
-            IS_BACKGROUND.set(true);
-            // Of this thread only. The kernel refuses no lower priority.
-            let _ = rustix::process::nice(NICE);
-        });
+    fn start(&self) -> Option<Runtime> {
+        let mut threads = runtime::Builder::new_multi_thread();
         threads
-            .create()
+            .worker_threads(self.n_threads)
+            .thread_name("oarlock-guest")
+            // What comes from the workers is before the guests that were polled already.
+            .global_queue_interval(1)
+            .on_thread_start(|| {
+                IS_BACKGROUND.set(true);
+                // On Linux of this thread only. The kernel refuses no lower priority.
+                #[cfg(target_os = "linux")]
+                let _ = rustix::process::nice(NICE);
+            });
+        let started = threads.build();
+        started
             .inspect_err(
                 |error| tracing::warn!(%error, "guests that compute for long run on the runtime's workers"),
             )
             .ok()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(Some(runtime)) = self.runtime.take() {
+            // Another runtime may be running this.
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -133,6 +182,13 @@ impl<T: Send + 'static> Run<T> {
         run
     }
 
+    /// Runs it in the background from the begin, if there are threads.
+    pub(super) fn moved(share: &Share, work: Work<T>) -> Self {
+        let mut run = Self { share: share.clone(), work: Place::Here(work) };
+        run.move_away();
+        run
+    }
+
     /// Returns whether the caller's task does not poll the work any more.
     #[must_use]
     pub fn is_in_background(&self) -> bool {
@@ -140,15 +196,18 @@ impl<T: Send + 'static> Run<T> {
     }
 
     fn move_if_due(&mut self) {
+        if !self.is_in_background() && self.share.belongs_in_background() {
+            self.move_away();
+        }
+    }
+
+    fn move_away(&mut self) {
         if let Place::Here(work) = &mut self.work
-            && self.share.belongs_in_background()
-            && let Some(threads) = self.share.background().threads()
+            && let Some(runtime) = self.share.background().runtime()
         {
             let work = std::mem::replace(work, Box::pin(std::future::pending()));
-            // In the context of the caller's runtime.
-            let (work, result) = TokioContext::new(work, Handle::current()).remote_handle();
-            threads.spawn_ok(work);
-            self.work = Place::InBackground(result);
+            let moved = Moved { runtime: Handle::current(), ready: Ready::now(), work: Some(work) };
+            self.work = Place::InBackground(AbortOnDropHandle::new(runtime.spawn(moved)));
         }
     }
 }
@@ -166,8 +225,65 @@ impl<T: Send + 'static> Future for Run<T> {
         }
         match &mut self.work {
             Place::Here(_) => Poll::Pending,
-            Place::InBackground(result) => result.poll_unpin(context),
+            Place::InBackground(task) => match ready!(Pin::new(task).poll(context)) {
+                Ok(result) => Poll::Ready(result),
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => resume_unwind(panic),
+                    // The threads end with the last share, and this one is there.
+                    Err(_) => Poll::Pending,
+                },
+            },
         }
+    }
+}
+
+// === impl Moved ===
+
+impl<T> Future for Moved<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let Self { runtime, ready, work } = &mut *self;
+        let Some(work) = work else { return Poll::Pending };
+        let _context = runtime.enter();
+        WAS_READY_FOR.set(ready.polled(context.waker()));
+        work.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(ready))))
+    }
+}
+
+impl<T> Drop for Moved<T> {
+    fn drop(&mut self) {
+        let _context = self.runtime.enter();
+        self.work = None;
+    }
+}
+
+// === impl Ready ===
+
+impl Ready {
+    fn now() -> Arc<Self> {
+        Arc::new(Self { made: Instant::now(), since: AtomicU64::new(1), task: AtomicWaker::new() })
+    }
+
+    /// Notes that the task is polled. Returns how long it was ready.
+    fn polled(&self, waker: &Waker) -> Duration {
+        self.task.register(waker);
+        match self.since.swap(0, Relaxed) {
+            0 => Duration::ZERO,
+            since => self.made.elapsed().saturating_sub(Duration::from_nanos(since)),
+        }
+    }
+}
+
+impl Wake for Ready {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let now = nanos(self.made.elapsed()).max(1);
+        let _ = self.since.compare_exchange(0, now, Relaxed, Relaxed);
+        self.task.wake();
     }
 }
 
@@ -182,7 +298,7 @@ mod tests {
         thread,
     };
 
-    use futures::poll;
+    use futures::{FutureExt as _, poll};
     use oarlock_wait_until::{LIMIT, wait_until};
 
     use super::*;
@@ -214,7 +330,7 @@ mod tests {
     }
 
     fn is_background(name: &str) -> bool {
-        name.starts_with("oarlock-guest-")
+        name == "oarlock-guest"
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -227,6 +343,58 @@ mod tests {
         (0..100).for_each(|_| share.charge(SLICE / 1000));
         let brief = share.run(computes(&share, 1)).await;
         assert!(!brief.iter().any(|it| is_background(it)), "{brief:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn promise_4_a_guest_that_computes_in_the_background_lets_others_run() {
+        let scheduler = Scheduler::new(1);
+        let (share, other) = (scheduler.share(100), scheduler.share(100));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        // As the scheduler does it while no guest waits for a permit: the guest wakes itself.
+        let endless = share.run_in_background(std::future::poll_fn(move |context| {
+            context.waker().wake_by_ref();
+            if ends.load(Relaxed) { Poll::Ready(()) } else { Poll::Pending }
+        }));
+        tokio::time::timeout(LIMIT, other.run_in_background(async {}))
+            .await
+            .expect("it gets the only thread");
+        is_over.store(true, Relaxed);
+        endless.await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    #[expect(clippy::disallowed_methods, reason = "the only thread is busy")]
+    async fn promise_4_a_guest_does_not_pay_for_the_time_in_which_it_is_ready_and_others_run() {
+        const OTHERS: Duration = Duration::from_millis(50);
+        let scheduler = Scheduler::new(1);
+        let share = scheduler.share(100);
+        let (answers, answer) = tokio::sync::oneshot::channel();
+        let guest = share.run_in_background(async move {
+            answer.await.unwrap();
+            (take_ready_time(), take_ready_time())
+        });
+        // It waits for the answer when this one is polled, which is behind it in the queue.
+        let other = share.run_in_background(async move {
+            answers.send(()).unwrap();
+            thread::sleep(OTHERS);
+        });
+        other.await;
+        let (was_ready_for, again) = guest.await;
+        assert!(was_ready_for >= OTHERS / 2, "{was_ready_for:?}");
+        assert_eq!(again, Duration::ZERO);
+        assert_eq!(take_ready_time(), Duration::ZERO, "on a worker");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn one_long_poll_does_not_move_a_brief_guest() {
+        let share = Scheduler::new(1).share(100);
+        (0..100).for_each(|_| share.charge(SLICE / 1000));
+        // The kernel has stopped the worker meanwhile.
+        share.charge(1000 * SLICE);
+        assert!(!share.belongs_in_background());
+        (0..9).for_each(|_| share.charge(SLICE));
+        assert!(share.belongs_in_background());
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,14 +7,14 @@
 //!
 //! A guest that usually runs for a short time, and whose plugin has used no more than the others, need not
 //! wait for a permit: as many such brief guests as there are permits run beyond them. When the slice of one
-//! ends, it is queued like any other; the first tick in a poll does not end it ([`Turn::tick`]). So a plugin that is called now and then does not wait behind those that
-//! always run, and at most two guests for each worker are ever in the runtime's queues: the host's own tasks
-//! do not wait behind more.
+//! ends, it is queued like any other; the first tick in a poll does not end it ([`Turn::tick`]). So a plugin
+//! that is called now and then does not wait behind those that always run, and at most two guests for each
+//! worker are ever ready to run: the host's own tasks do not wait behind more.
 //!
 //! Guests that compute for long, and those that wait for a permit, run in the
 //! [background](super::background).
 //!
-//! A permit is held during a poll, and while a guest with an ended time slice is in the runtime's queue;
+//! A permit is held during a poll, and while a guest with an ended time slice is in the queue of its runtime;
 //! never during a wait for the host. Without contention a poll takes and returns a permit with atomics only.
 
 use std::{
@@ -56,7 +56,7 @@ pub(crate) struct Scheduler {
     n_beyond: AtomicUsize,
     /// The virtual time of the plugin that began to run last.
     virtual_time: AtomicU64,
-    /// The CPU time of guests since a worker last polled its sockets and timers, in nanoseconds.
+    /// The CPU time of guests on workers since one last polled its sockets and timers, in nanoseconds.
     since_driver: AtomicU64,
     n_shares: AtomicU64,
     background: Arc<Background>,
@@ -117,7 +117,8 @@ impl Scheduler {
             self.runs(share.virtual_time());
             return true;
         }
-        // On a worker only: the kernel may stop a thread of the background, and others would wait for its place.
+        // On a worker only: the kernel may stop a thread of the background, and others would wait for its
+        // place.
         if !background::is_here() && share.is_brief() && self.is_first(share) && self.take_beyond() {
             turn.begin_beyond();
             return true;
@@ -151,8 +152,9 @@ impl Scheduler {
         if self.n_waiting.load(SeqCst) == 0 {
             self.runs(share.virtual_time());
             turn.set_state(TurnState::Granted);
-            if share.is_brief() {
-                // The tick came during a short call. Nothing waits for long behind such a guest.
+            if share.is_brief() || background::is_here() {
+                // The ticks came during a short call, behind which nothing waits for long; or the thread has no
+                // sockets and timers.
                 waker.wake_by_ref();
             } else {
                 self.wake_after_driver(waker);
@@ -183,7 +185,7 @@ impl Scheduler {
 
     fn charge(&self, share: &Share, ran: Duration) {
         share.charge(ran);
-        if self.n_waiting.load(Relaxed) > 0 {
+        if self.n_waiting.load(Relaxed) > 0 && !background::is_here() {
             self.since_driver.fetch_add(u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX), Relaxed);
         }
     }
@@ -232,7 +234,8 @@ impl Scheduler {
                 continue;
             }
             let Some(waker) = turn.take_waker() else { continue };
-            if u128::from(self.since_driver.load(Relaxed)) < HAND_OVER_AT_ONCE.as_nanos() {
+            let since_driver = Duration::from_nanos(self.since_driver.load(Relaxed));
+            if since_driver < HAND_OVER_AT_ONCE || background::is_here() {
                 waker.wake();
             } else {
                 self.wake_after_driver(&waker);
@@ -268,7 +271,7 @@ impl Scheduler {
 
 impl Queue {
     fn push(&mut self, share: &Share, turn: Arc<Turn>) {
-        share.begins_to_wait();
+        share.starts_waiting();
         match self.plugins.entry(share.id()) {
             hash_map::Entry::Occupied(mut waiting) => waiting.get_mut().turns.push_back(turn),
             hash_map::Entry::Vacant(entry) => {
@@ -293,7 +296,7 @@ impl Queue {
             }
             let turn = waiting.turns.pop_front();
             if turn.is_some() {
-                waiting.share.ends_to_wait();
+                waiting.share.stops_waiting();
             }
             if waiting.turns.is_empty() {
                 self.plugins.remove(&id);
@@ -312,7 +315,7 @@ impl Queue {
         let Some(waiting) = self.plugins.get_mut(&id) else { return };
         let n_before = waiting.turns.len();
         waiting.turns.retain(|other| !Arc::ptr_eq(other, turn));
-        (waiting.turns.len()..n_before).for_each(|_| waiting.share.ends_to_wait());
+        (waiting.turns.len()..n_before).for_each(|_| waiting.share.stops_waiting());
         if waiting.turns.is_empty() {
             self.order.remove(&(waiting.key, id));
             self.plugins.remove(&id);

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::background::{Background, Run};
+use super::{
+    background::{Background, Run},
+    nanos,
+};
 
 /// The weight of a plugin whose file has none.
 pub const DEFAULT_WEIGHT: u32 = 100;
@@ -23,6 +26,10 @@ const HOST_PART: Duration = Duration::from_micros(4);
 
 /// The average length of the polls of a plugin below which its guests are brief.
 pub(super) const BRIEF: Duration = Duration::from_micros(250);
+
+/// The most that one poll counts in the average: a plugin has several long polls before it counts as one that
+/// computes for long.
+const LONGEST_POLL: Duration = BRIEF.saturating_mul(2);
 
 /// A plugin's share of the CPU time that guests get, for all its generations and instances. Cheap to clone;
 /// clones share one share.
@@ -75,20 +82,21 @@ impl Share {
         self.shared.weight.store(clamp(weight), Relaxed);
     }
 
-    /// Returns whether its guests belong in the background: they compute for long at a time, or have used more
-    /// than others and wait for their turn.
+    /// Returns whether its guests belong in the background, and there is one: they compute for long at a time, or
+    /// have used more than others and wait for their turn. Call it within a runtime of tokio.
     #[must_use]
     pub fn belongs_in_background(&self) -> bool {
-        self.shared.poll.load(Relaxed) > nanos(BRIEF) || self.shared.n_waiting.load(Relaxed) > 0
+        (self.shared.poll.load(Relaxed) > nanos(BRIEF) || self.shared.n_waiting.load(Relaxed) > 0)
+            && self.background().is_available()
     }
 
     /// Notes that a guest waits for a permit.
-    pub(super) fn begins_to_wait(&self) {
+    pub(super) fn starts_waiting(&self) {
         self.shared.n_waiting.fetch_add(1, Relaxed);
     }
 
     /// Notes that a guest waits no more.
-    pub(super) fn ends_to_wait(&self) {
+    pub(super) fn stops_waiting(&self) {
         self.shared.n_waiting.fetch_sub(1, Relaxed);
     }
 
@@ -96,6 +104,14 @@ impl Share {
     /// background](Self::belongs_in_background). Call it within a runtime of tokio.
     pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Run<T> {
         Run::new(self, Box::pin(work))
+    }
+
+    /// Runs work of a guest in the background, if there is one. Call it within a runtime of tokio.
+    pub fn run_in_background<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Run<T> {
+        Run::moved(self, Box::pin(work))
     }
 
     pub(super) fn background(&self) -> &Background {
@@ -120,7 +136,8 @@ impl Share {
     /// Adds CPU time of a guest, for one poll.
     pub(super) fn charge(&self, ran: Duration) {
         let used = nanos(ran.saturating_add(HOST_PART));
-        let ran = nanos(ran);
+        // One long poll says little: on a worker it contains the time in which the kernel ran something else.
+        let ran = nanos(ran.min(LONGEST_POLL));
         let scaled = used.saturating_mul(DEFAULT_WEIGHT.into()) / u64::from(self.weight());
         self.shared.virtual_time.fetch_add(scaled, Relaxed);
         // Polls at the same time may overwrite each other: one of many is lost.
@@ -132,10 +149,6 @@ impl Share {
     pub(super) fn is_brief(&self) -> bool {
         self.shared.poll.load(Relaxed) < nanos(BRIEF)
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn clamp(weight: u32) -> u32 {

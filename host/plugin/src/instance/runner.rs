@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 use crate::{
     call_error::{self, DeadlinePassed},
-    engine::{Engine, Share, Turn, TurnState},
+    engine::{Engine, Share, Turn, TurnState, take_ready_time},
     guest::Usage,
 };
 
@@ -44,6 +44,8 @@ struct Run<'a, F> {
     waits_since: Option<Instant>,
     /// Ends a call that waits for the host beyond its deadline. Created by the first wait.
     timer: Option<Pin<Box<Sleep>>>,
+    /// By how much the deadline has moved since the timer was set.
+    moved: Duration,
 }
 
 // === impl Runner ===
@@ -66,7 +68,14 @@ impl Runner {
         let began = (self.clock)();
         self.turn.set_deadline(began, limit);
         let call = pin!(AssertUnwindSafe(call).catch_unwind());
-        let run = Run { runner: self, call, began: Some(began), waits_since: None, timer: None };
+        let run = Run {
+            runner: self,
+            call,
+            began: Some(began),
+            waits_since: None,
+            timer: None,
+            moved: Duration::ZERO,
+        };
         let (answer, ended) = run.await;
         self.usage.called(ended.saturating_duration_since(began));
         self.ended = Some(ended);
@@ -97,8 +106,7 @@ impl<F: Future> Future for Run<'_, F> {
         let ended = clock();
         let stopped = turn.stopped(ended);
         if !stopped.is_zero() {
-            turn.extend_deadline(stopped);
-            this.timer = None;
+            this.extend_deadline(stopped);
         }
         let ran = ended.saturating_duration_since(began).saturating_sub(stopped);
         usage.polled(ran);
@@ -122,8 +130,16 @@ impl<F> Run<'_, F> {
     /// Waits for the permit to poll the call once. Returns the time.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
         let Runner { engine, share, turn, clock, .. } = self.runner;
+        let was_ready_for = take_ready_time();
         let now = if turn.state() == TurnState::Idle {
-            let now = self.began.take().unwrap_or_else(clock);
+            let now = match self.began.take() {
+                Some(began) => began,
+                None => {
+                    // The host has answered, and the guest could not go on.
+                    self.extend_deadline(was_ready_for);
+                    clock()
+                }
+            };
             if !engine.scheduler().acquire(share, turn, context.waker()) {
                 self.waits_since = Some(now);
                 return Poll::Pending;
@@ -137,12 +153,17 @@ impl<F> Run<'_, F> {
             clock()
         };
         if let Some(since) = self.waits_since.take() {
-            turn.extend_deadline(now.saturating_duration_since(since));
-            self.timer = None;
+            self.extend_deadline(now.saturating_duration_since(since));
         }
         turn.begin_poll(now);
         engine.wake_ticker();
         Poll::Ready(now)
+    }
+
+    /// Moves the deadline: the call does not pay for the time in which others run.
+    fn extend_deadline(&mut self, by: Duration) {
+        self.runner.turn.extend_deadline(by);
+        self.moved += by;
     }
 
     fn poll_timer(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<()> {
@@ -155,10 +176,18 @@ impl<F> Run<'_, F> {
                 if left.is_zero() {
                     return Poll::Ready(());
                 }
+                self.moved = Duration::ZERO;
                 self.timer.insert(Box::pin(tokio::time::sleep(left)))
             }
         };
-        timer.as_mut().poll(context)
+        loop {
+            ready!(timer.as_mut().poll(context));
+            if self.moved.is_zero() {
+                return Poll::Ready(());
+            }
+            let deadline = timer.deadline() + std::mem::take(&mut self.moved);
+            timer.as_mut().reset(deadline);
+        }
     }
 }
 

@@ -295,8 +295,8 @@ fn thread_waker() -> Waker {
     Arc::new(Unpark(std::thread::current())).into()
 }
 
-#[test]
-fn promise_4_a_plugin_that_has_used_more_than_others_belongs_in_the_background_while_it_waits() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn promise_4_a_plugin_that_has_used_more_than_others_belongs_in_the_background_while_it_waits() {
     let mut busy = Busy::new(1, &[100]);
     let often = busy.add_brief();
     let share = busy.guests[often].0.clone();

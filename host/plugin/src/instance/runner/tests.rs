@@ -74,8 +74,9 @@ async fn promise_4_each_poll_of_a_call_begins_a_time_slice() {
         tokio::time::advance(LONG).await;
         let call = async {
             for _ in 0..2 {
-                assert!(!turn.tick(), "a poll begins");
-                assert!(turn.tick());
+                let later = paused_clock() + LONG;
+                assert!(!turn.tick(later), "a poll begins");
+                assert!(turn.tick(later));
                 tokio::time::sleep(LONG).await;
             }
             Ok(())

@@ -297,7 +297,7 @@ impl Reload {
                 };
                 let (count, quarantine) = released;
                 if let Some(Err(error)) = self.host.tasks.blocking(move || quarantine.save()).await {
-                    self.host.reporter.report(HostEvent::StateTrouble { message: error.to_string() });
+                    self.host.reporter.report(HostEvent::state_trouble(&error));
                 }
                 plugin.slot.load_again.store(true, Ordering::Release);
                 let _ = reply.send(Ok(count));

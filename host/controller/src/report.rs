@@ -9,6 +9,7 @@
 //! The newest lines about each plugin are also [kept](kept_lines), whether they are printed or not.
 
 mod call_outcome;
+mod hint;
 mod host_event;
 mod human;
 mod json;

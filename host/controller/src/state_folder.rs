@@ -66,6 +66,12 @@ pub(crate) enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The version that passed its probation is not in the file.
+    #[error("{} cannot be used: the version that passed its probation is not in it", path.display())]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 // === impl StateFolder ===
@@ -121,6 +127,21 @@ impl std::fmt::Display for VersionId {
 impl Error {
     fn io(path: &Path, doing: &'static str, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), doing, source }
+    }
+
+    /// Returns what the operator can do, as an imperative.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => {
+                "make the folder of --state-dir writable, free disk space, or name another folder"
+            }
+            Self::Damaged { .. } => {
+                "find out what else writes to the folder of --state-dir, and delete the file: the host writes it again"
+            }
+            Self::OtherVersion { .. } => {
+                "if another host uses this folder, name a folder of its own with --state-dir"
+            }
+        }
     }
 
     fn damaged(path: &Path, why: impl Into<String>) -> Self {

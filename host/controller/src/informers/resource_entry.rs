@@ -80,7 +80,9 @@ impl ResourceEntry {
                     self.clear_problem(shared);
                     return type_meta;
                 }
-                Probe::Absent { message, .. } => self.record_problem(shared, ProblemKind::Absent, message),
+                Probe::Absent { message, hint, .. } => {
+                    self.record_problem(shared, ProblemKind::Absent { hint }, message)
+                }
                 Probe::Unknown { message } => self.record_problem(shared, ProblemKind::Unreachable, message),
             }
             probe.wait().await;
@@ -95,8 +97,8 @@ impl ResourceEntry {
         state.problem = Some(Problem { since, kind, message: message.clone() });
         // The messages of network errors differ from try to try. Each message of an absent resource needs
         // another fix.
-        let is_known = before
-            .is_some_and(|it| it.kind == kind && (kind != ProblemKind::Absent || it.message == message));
+        let is_known =
+            before.is_some_and(|it| it.kind == kind && (!kind.is_absent() || it.message == message));
         let wanted_by = state.wanted_by();
         drop(state);
         if is_known {
@@ -104,7 +106,7 @@ impl ResourceEntry {
         }
         let resource = self.resource.to_string();
         shared.reporter.report(match kind {
-            ProblemKind::Absent => HostEvent::ResourceAbsent { resource, message, wanted_by },
+            ProblemKind::Absent { hint } => HostEvent::ResourceAbsent { resource, message, hint, wanted_by },
             ProblemKind::Forbidden => HostEvent::ResourceForbidden {
                 resource,
                 message,
@@ -119,7 +121,7 @@ impl ResourceEntry {
         let Some(problem) = self.state.lock().problem.take() else { return };
         let resource = self.resource.to_string();
         shared.reporter.report(match problem.kind {
-            ProblemKind::Absent => HostEvent::ResourceServed { resource },
+            ProblemKind::Absent { .. } => HostEvent::ResourceServed { resource },
             ProblemKind::Forbidden | ProblemKind::Unreachable => HostEvent::WatchRecovered { resource },
         });
     }

@@ -29,6 +29,8 @@ pub(super) enum Probe {
     /// The resource is not served in this version.
     Absent {
         message: String,
+        /// What the operator can do.
+        hint: &'static str,
         /// Whether no version has served it for so long that its objects count as deleted.
         is_gone: bool,
     },
@@ -53,15 +55,16 @@ impl ResourceProbe {
             Ok(versions) if versions.is_empty() => {
                 let gone_since = *self.gone_since.get_or_insert_with(Instant::now);
                 let message = "the API server does not serve it".to_owned();
-                Probe::Absent { message, is_gone: gone_since.elapsed() >= GONE_AFTER }
+                let is_gone = gone_since.elapsed() >= GONE_AFTER;
+                let hint = "apply the CustomResourceDefinition, or correct the resource in the plugin";
+                Probe::Absent { message, hint, is_gone }
             }
             Ok(versions) => {
                 self.gone_since = None;
-                let message = format!(
-                    "the API server does not serve this version, but {}. Fix: declare one of these versions in the plugin",
-                    versions.join(", ")
-                );
-                Probe::Absent { message, is_gone: false }
+                let message =
+                    format!("the API server does not serve this version, but {}", versions.join(", "));
+                let hint = "declare one of these versions in the plugin";
+                Probe::Absent { message, hint, is_gone: false }
             }
             Err(message) => Probe::Unknown { message },
         }

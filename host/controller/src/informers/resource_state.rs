@@ -33,11 +33,22 @@ pub(super) struct Problem {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ProblemKind {
     /// The API server does not serve the resource.
-    Absent,
+    Absent {
+        /// What the operator can do.
+        hint: &'static str,
+    },
     /// The host's account may not list or watch it.
     Forbidden,
     /// Requests fail for another reason.
     Unreachable,
+}
+
+// === impl ProblemKind ===
+
+impl ProblemKind {
+    pub(super) fn is_absent(self) -> bool {
+        matches!(self, Self::Absent { .. })
+    }
 }
 
 // === impl ResourceState ===

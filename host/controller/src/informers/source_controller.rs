@@ -257,8 +257,8 @@ impl<'e> SourceController<'e> {
                     self.type_meta = type_meta;
                     break;
                 }
-                Probe::Absent { message, is_gone } => {
-                    self.entry.record_problem(self.shared, ProblemKind::Absent, message);
+                Probe::Absent { message, hint, is_gone } => {
+                    self.entry.record_problem(self.shared, ProblemKind::Absent { hint }, message);
                     if is_gone && informer.has_synced() && !informer.indexer().is_empty() {
                         self.delete_all(informer).await;
                     }

@@ -94,7 +94,7 @@ impl InformerView {
         let status = status.as_ref();
         let memory = status.map(|it| it.memory).unwrap_or_default();
         let phase = match (problem.map(|it| it.kind), status.map(|it| &it.phase)) {
-            (Some(ProblemKind::Absent), _) => "absent",
+            (Some(ProblemKind::Absent { .. }), _) => "absent",
             (Some(ProblemKind::Forbidden), _) => "forbidden",
             (Some(ProblemKind::Unreachable), _) => "failing",
             (None, status) if state.over_budget.is_some() && status != Some(&Phase::Watching) => {

@@ -279,7 +279,7 @@ impl RollOut {
             Ok(_) => return,
             Err(RollbackError::Failed(error)) => {
                 let message = format!("{message}, and the version before cannot be loaded: {error}");
-                self.report(HostEvent::StateTrouble { message });
+                self.report(HostEvent::VersionBeforeRefused { message });
             }
             // A newer version is loaded: its task goes on with this.
             Err(RollbackError::Interrupted) => {
@@ -333,7 +333,7 @@ impl RollOut {
 
     fn report_trouble(&self, error: Option<state_folder::Error>) {
         if let Some(error) = error {
-            self.report(HostEvent::StateTrouble { message: error.to_string() });
+            self.report(HostEvent::state_trouble(&error));
         }
     }
 

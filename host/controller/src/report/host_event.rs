@@ -159,10 +159,18 @@ pub enum HostEvent {
         /// The digest of the component, in hexadecimal.
         digest: String,
     },
+    /// The version before, or the last good one, cannot be loaded.
+    VersionBeforeRefused {
+        /// Why it was wanted, and the error.
+        message: String,
+    },
     /// The folder for state cannot be read or written. The host runs without what it cannot keep.
     StateTrouble {
         /// The error, with the path.
         message: String,
+        /// What the operator can do, as an imperative.
+        #[serde(skip)]
+        hint: &'static str,
     },
     /// The status of a Plugin object cannot be written.
     StatusNotWritten {
@@ -181,7 +189,7 @@ pub enum HostEvent {
         /// Why the host refuses it.
         message: String,
         /// What the operator can do, as an imperative.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(skip)]
         hint: Option<String>,
         /// Whether an older generation serves.
         older_version_serves: bool,
@@ -248,6 +256,7 @@ pub enum HostEvent {
         /// Why it is closed.
         message: String,
         /// What the operator can do, as an imperative.
+        #[serde(skip)]
         hint: String,
     },
     /// A subscription paused: the host does not know whether the plugin's account may watch the resource.
@@ -364,6 +373,9 @@ pub enum HostEvent {
         resource: String,
         /// The result of the probe.
         message: String,
+        /// What the operator can do, as an imperative.
+        #[serde(skip)]
+        hint: &'static str,
         /// The plugins that want it.
         wanted_by: Vec<String>,
     },
@@ -380,6 +392,7 @@ pub enum HostEvent {
         /// Which limit is exceeded, and by how much.
         message: String,
         /// What the operator can do, as an imperative.
+        #[serde(skip)]
         hint: String,
         /// The plugins that want it.
         wanted_by: Vec<String>,
@@ -394,6 +407,7 @@ pub enum HostEvent {
         /// Which limit is exceeded, and by how much.
         message: String,
         /// What the operator can do, as an imperative.
+        #[serde(skip)]
         hint: String,
     },
     /// The caches are within the budget again.
@@ -405,6 +419,7 @@ pub enum HostEvent {
         /// The answer of the API server.
         message: String,
         /// What the operator can do, as an imperative.
+        #[serde(skip)]
         hint: String,
     },
     /// A list or watch fails. The host tries again.
@@ -489,6 +504,7 @@ impl HostEvent {
             | Self::SyncedFailed { outcome: CallOutcome::Parked { .. }, .. }
             | Self::LeadershipLost { .. }
             | Self::PluginRefused { .. }
+            | Self::VersionBeforeRefused { .. }
             | Self::PluginPanicked { .. }
             | Self::PluginRolledBack { .. }
             | Self::SubscriptionForbidden { .. }

@@ -34,6 +34,13 @@ impl Display for Line {
 
 impl Display for HostEvent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.fmt_message(f)?;
+        self.hint().map_or(Ok(()), |hint| write!(f, ". Fix: {hint}"))
+    }
+}
+
+impl HostEvent {
+    fn fmt_message(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::HostStarted { server, version } => {
                 write!(f, "oarlock {version} started, API server {server}")
@@ -66,7 +73,7 @@ impl Display for HostEvent {
             Self::OtherLeads { identity } => write!(f, "the leader is {identity}, this host stands by"),
             Self::Leading => f.write_str("became leader, and calls the plugins"),
             Self::LeadershipLost { lease } => {
-                write!(f, "lost the Lease {lease}. The host stops. Fix: start it again, then it stands by")
+                write!(f, "lost the Lease {lease}. The host stops")
             }
             Self::HostStopping => f.write_str("stopping"),
             Self::HostDrained { after_ms, calls_dropped, waiting } => write!(
@@ -84,9 +91,7 @@ impl Display for HostEvent {
             Self::PluginRolledBack { version, digest, message, to_version, to_digest } => write!(
                 f,
                 "version {version} ({}) is rolled back to {to_version} ({}): {message}. \
-                 The host does not try it again. Fix: repair the plugin: the host loads a changed component \
-                 or changed settings at once. `oarlock rollback PLUGIN --release` makes it try this version \
-                 again",
+                 The host does not try it again",
                 short(digest),
                 short(to_digest)
             ),
@@ -95,21 +100,19 @@ impl Display for HostEvent {
                 "loads the last good version, {version} ({}), since the newest one cannot be used",
                 short(digest)
             ),
-            Self::StateTrouble { message } => {
-                write!(
-                    f,
-                    "{message}. The host continues; after a restart it may lack the last good version or the \
-                     quarantine of this plugin"
-                )?;
-                fix_of(f, message, STATE_FOLDER)
-            }
+            Self::VersionBeforeRefused { message } => f.write_str(message),
+            Self::StateTrouble { message, hint: _ } => write!(
+                f,
+                "{message}. The host continues; after a restart it may lack the last good version or the \
+                 quarantine of this plugin"
+            ),
             Self::StatusNotWritten { message } => write!(f, "{message}. The host tries again"),
             Self::CodeNotStored { message } => write!(
                 f,
                 "its compiled code cannot be stored: {message}. It runs, but is compiled again after a restart of the \
                  host (--cache-dir names the folder)"
             ),
-            Self::PluginRefused { file, message, hint, older_version_serves } => {
+            Self::PluginRefused { file, message, hint: _, older_version_serves } => {
                 match message.strip_prefix(file.as_str()) {
                     // The message begins with the place in the file.
                     Some(_) => write!(f, "refused: {message}")?,
@@ -118,8 +121,7 @@ impl Display for HostEvent {
                 f.write_str(match older_version_serves {
                     true => ". The version before keeps serving",
                     false => ". No version serves",
-                })?;
-                fix(f, hint.as_deref())
+                })
             }
             Self::PluginCompiling { bytes, before } => {
                 write!(f, "compiles its component ({})", Size(*bytes))?;
@@ -136,11 +138,9 @@ impl Display for HostEvent {
             Self::PluginWaiting { waits_for } => {
                 write!(f, "does not serve yet, waits for {}", waits_for.join(", "))
             }
-            Self::PluginPanicked { doing, message } => write!(
-                f,
-                "the host panicked in {doing}: {message}. The host loads the plugin again. \
-                 Fix: report this, it is a bug of the host"
-            ),
+            Self::PluginPanicked { doing, message } => {
+                write!(f, "the host panicked in {doing}: {message}. The host loads the plugin again")
+            }
             Self::PluginUnloaded => f.write_str("unloaded, its file or object was removed"),
             Self::SubscriptionOpened { subscription, resource, namespaces } => {
                 write!(f, "subscription {subscription} watches {resource} in ")?;
@@ -150,9 +150,8 @@ impl Display for HostEvent {
                     Some(namespaces) => f.write_str(&namespaces.join(", ")),
                 }
             }
-            Self::SubscriptionForbidden { subscription, resource, message, hint } => {
-                write!(f, "subscription {subscription} of {resource} closed, Forbidden: {message}")?;
-                fix(f, Some(hint))
+            Self::SubscriptionForbidden { subscription, resource, message, hint: _ } => {
+                write!(f, "subscription {subscription} of {resource} closed, Forbidden: {message}")
             }
             Self::SubscriptionPaused { subscription, resource, message } => write!(
                 f,
@@ -237,26 +236,22 @@ impl Display for HostEvent {
                 if named().nth(1).is_some() { indented(f, named()) } else { Ok(()) }
             }
             Self::InstanceRestarted { mode, took_us: _ } => write!(f, "a fresh instance serves: {mode}"),
-            Self::ResourceAbsent { resource, message, wanted_by } => {
+            Self::ResourceAbsent { resource, message, hint: _, wanted_by } => {
                 write!(f, "{resource} is absent: {message}. The host asks again at least every 5 s")?;
-                wanted(f, wanted_by)?;
-                fix_of(f, message, ABSENT)
+                wanted(f, wanted_by)
             }
-            Self::ResourceOverBudget { resource, message, hint, wanted_by } => {
+            Self::ResourceOverBudget { resource, message, hint: _, wanted_by } => {
                 write!(f, "the budget has no room for {resource}: {message}. The host tries again later")?;
-                wanted(f, wanted_by)?;
-                fix(f, Some(hint))
+                wanted(f, wanted_by)
             }
             Self::ResourceWithinBudget { resource } => write!(f, "the budget has room for {resource} now"),
-            Self::OverBudget { message, hint } => {
-                write!(f, "the caches exceed the budget: {message}. They stay, no new informer is started")?;
-                fix(f, Some(hint))
+            Self::OverBudget { message, hint: _ } => {
+                write!(f, "the caches exceed the budget: {message}. They stay, no new informer is started")
             }
             Self::WithinBudget => f.write_str("the caches are within the budget again"),
             Self::ResourceServed { resource } => write!(f, "the API server serves {resource} now"),
-            Self::ResourceForbidden { resource, message, hint } => {
-                write!(f, "the host's account may not watch {resource}: {message}. The host tries again")?;
-                fix(f, Some(hint))
+            Self::ResourceForbidden { resource, message, hint: _ } => {
+                write!(f, "the host's account may not watch {resource}: {message}. The host tries again")
             }
             Self::WatchTrouble { resource, message } => {
                 write!(f, "the watch of {resource} fails: {message}. The host tries again")
@@ -267,11 +262,9 @@ impl Display for HostEvent {
                 "the system does not report changes of the plugin files: {message}. \
                  The host reads the files every few seconds instead"
             ),
-            Self::ReportsDropped { count } => write!(
-                f,
-                "{count} lines of this output were dropped, because it was read too slowly. \
-                 Fix: read it faster, or print less with --level"
-            ),
+            Self::ReportsDropped { count } => {
+                write!(f, "{count} lines of this output were dropped, because it was read too slowly")
+            }
         }
     }
 }
@@ -280,25 +273,9 @@ impl Display for HostEvent {
 const PARKED: &str = "the host calls again at its next event, when another version of the plugin loads, \
                       after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)";
 
-/// What the operator can do about an error of the state folder.
-const STATE_FOLDER: &str = "if a file cannot be written or read, make the folder of --state-dir writable, \
-                            free disk space, or name another folder";
-
-/// What the operator can do about a resource that the API server does not serve.
-const ABSENT: &str = "apply the CustomResourceDefinition, or correct the resource in the plugin";
-
 /// Returns as much of a digest as identifies it among a few.
 fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
-}
-
-fn fix(f: &mut Formatter<'_>, hint: Option<&str>) -> fmt::Result {
-    hint.map_or(Ok(()), |hint| write!(f, ". Fix: {hint}"))
-}
-
-/// Writes what the operator can do, if the message does not say it already.
-fn fix_of(f: &mut Formatter<'_>, message: &str, hint: &str) -> fmt::Result {
-    if message.contains("Fix: ") { Ok(()) } else { fix(f, Some(hint)) }
 }
 
 fn outcome_of(f: &mut Formatter<'_>, outcome: &CallOutcome, took_us: u64) -> fmt::Result {

@@ -93,13 +93,15 @@ impl Serialize for Line {
             #[serde(flatten)]
             event: &'a HostEvent,
             #[serde(skip_serializing_if = "Option::is_none")]
+            hint: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
             plugin: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             generation: Option<u64>,
         }
         let Self { time, event, plugin, generation } = self;
-        let level = event.level();
+        let (level, hint) = (event.level(), event.hint());
         let plugin = plugin.as_deref();
-        Flat { time: *time, level, event, plugin, generation: *generation }.serialize(serializer)
+        Flat { time: *time, level, event, hint, plugin, generation: *generation }.serialize(serializer)
     }
 }

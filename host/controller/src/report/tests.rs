@@ -67,6 +67,7 @@ fn every_json_line_has_its_level() {
         let text = serde_json::to_string(&line).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["level"], level);
+        assert_eq!(json["hint"].as_str(), line.event.hint());
         assert_eq!(text.matches(r#""level":"#).count(), 1, "{text}");
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn of(event: &HostEvent) -> usize {
             let mut count = Count(0);
             // Neither counting nor serialising an event can fail.
             let _ = serde_json::to_writer(&mut count, other);
-            count.0
+            count.0 + other.hint().map_or(0, str::len)
         }
     }
 }

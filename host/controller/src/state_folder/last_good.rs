@@ -137,11 +137,7 @@ impl StateFolder {
             return Ok(());
         }
         if id_in(&from)? != Some(id) {
-            return Err(Error::damaged(
-                &from,
-                "the version that passed its probation is not in it. Does another host use this folder? \
-                 Fix: name a folder of its own with --state-dir",
-            ));
+            return Err(Error::OtherVersion { path: from });
         }
         if good.is_some_and(|good| quarantine.find(good).is_none()) {
             // An operator may go back to it. Without it the new one is still kept.

@@ -97,8 +97,9 @@ async fn objects_stay_cached_while_another_version_serves_the_resource() {
     settle(&rig).await;
     rig.source.0.lock().other_versions = vec!["example.com/v2".to_owned()];
     remove_resource(&rig);
-    let HostEvent::ResourceAbsent { message, .. } = rig.event().await else { panic!("absent") };
-    insta::assert_snapshot!(message, @"the API server does not serve this version, but example.com/v2. Fix: declare one of these versions in the plugin");
+    let HostEvent::ResourceAbsent { message, hint, .. } = rig.event().await else { panic!("absent") };
+    insta::assert_snapshot!(message, @"the API server does not serve this version, but example.com/v2");
+    assert_eq!(hint, "declare one of these versions in the plugin");
     pass(600.0).await;
     assert_eq!(received(&mut listener), ["add n/a@2"], "another version still serves the objects");
     // Then the other version is removed too.

@@ -51,7 +51,7 @@ impl RollOut {
                 let message = format!("the last good version cannot be loaded: {error}");
                 slot.generations.fail(GenerationState::Failed, &message);
                 slot.status.update(|status| status.waits_for.clear());
-                self.report(HostEvent::StateTrouble { message });
+                self.report(HostEvent::VersionBeforeRefused { message });
                 None
             }
         }

@@ -1,0 +1,39 @@
+//! What the operator can do about an event.
+
+use crate::state_folder;
+
+use super::HostEvent;
+
+// === impl HostEvent ===
+
+impl HostEvent {
+    /// Returns what the operator can do, as an imperative; none for an event that needs nothing, and for one
+    /// whose message is from a guest.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::PluginRefused { hint, .. } => hint.as_deref(),
+            Self::SubscriptionForbidden { hint, .. }
+            | Self::ResourceForbidden { hint, .. }
+            | Self::ResourceOverBudget { hint, .. }
+            | Self::OverBudget { hint, .. } => Some(hint),
+            Self::StateTrouble { hint, .. } | Self::ResourceAbsent { hint, .. } => Some(hint),
+            Self::LeadershipLost { .. } => Some("start it again, then it stands by"),
+            Self::PluginRolledBack { .. } => Some(
+                "repair the plugin: the host loads a changed component or changed settings at once. \
+                 `oarlock rollback PLUGIN --release` makes it try this version again",
+            ),
+            Self::VersionBeforeRefused { .. } => {
+                Some("correct what the message names, or load another version of the plugin")
+            }
+            Self::PluginPanicked { .. } => Some("report this, it is a bug of the host"),
+            Self::ReportsDropped { .. } => Some("read it faster, or print less with --level"),
+            _ => None,
+        }
+    }
+
+    /// Returns the event of an error of the state folder.
+    pub(crate) fn state_trouble(error: &state_folder::Error) -> Self {
+        Self::StateTrouble { message: error.to_string(), hint: error.hint() }
+    }
+}

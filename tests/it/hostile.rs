@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use oarlock_built_guests::component;
 use oarlock_tests::host_process::binary;
+use oarlock_tests::hostile::cases::Case;
 use oarlock_tests::hostile::{Plugin, Settings, Stage, cases, mutants, run};
 use serde_json::json;
 use tokio::process::Command;
@@ -25,7 +26,21 @@ async fn promise_4_hostile_plugins_harm_only_themselves() -> anyhow::Result<()> 
     assert!(cases.len() >= 25, "{}", cases.len());
     let outcome = run(
         Command::new(binary("oarlock")?),
-        Settings { changes: 80, pace: Duration::from_millis(25) },
+        Settings { changes: 80, pace: Duration::from_millis(25), records: false },
+        &cases,
+    )
+    .await?;
+    println!("{}", serde_json::to_string_pretty(&outcome)?);
+    Ok(())
+}
+
+/// The host copies what each call passes, and compares each write.
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_4_hostile_plugins_with_records_and_shadows_harm_only_themselves() -> anyhow::Result<()> {
+    let cases: Vec<_> = cases::that_call_the_host().into_iter().map(Case::with_shadow).collect();
+    let outcome = run(
+        Command::new(binary("oarlock")?),
+        Settings { changes: 80, pace: Duration::from_millis(25), records: true },
         &cases,
     )
     .await?;

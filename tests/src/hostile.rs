@@ -38,6 +38,8 @@ pub struct Settings {
     pub changes: usize,
     /// The time between two changes; zero writes as fast as the server answers.
     pub pace: Duration,
+    /// Whether the host records all plugins.
+    pub records: bool,
 }
 
 /// What a run saw.
@@ -71,7 +73,10 @@ pub struct Outcome {
 /// When a good plugin misses anything, when the host's memory exceeds its bound, when the status does not
 /// name a hostile plugin's reason, or when the host keeps resources of plugins that were removed.
 pub async fn run(host: Command, settings: Settings, cases: &[Case]) -> anyhow::Result<Outcome> {
-    let mut stage = Stage::start_program(host, &[]).await?;
+    let records = tempfile::tempdir()?;
+    let folder = format!("{}/", records.path().display());
+    let flags: &[&str] = if settings.records { &["--record", &folder] } else { &[] };
+    let mut stage = Stage::start_program(host, flags).await?;
     // The first changes compile code, fill caches and open connections.
     stage.change(settings.changes / 4, Duration::ZERO).await?;
     let alone = stage.measure(settings.changes, settings.pace).await?;
@@ -85,7 +90,11 @@ pub async fn run(host: Command, settings: Settings, cases: &[Case]) -> anyhow::R
     say("measured beside hostile plugins");
     stage.expect_health().await?;
     let peak = stage.peak();
-    let bound = bound::of(cases, &stage.page("/metrics").await?.1);
+    let mut bound = bound::of(cases, &stage.page("/metrics").await?.1);
+    if settings.records {
+        bound.anonymous += (cases.len() + GOOD.len()) as u64 * bound::RECORDED;
+        stage.expect_records().await?;
+    }
 
     stage.unload(cases).await?;
     say("unloaded");

@@ -52,7 +52,7 @@ async fn main() -> anyhow::Result<()> {
     let outcome = match mutants {
         Some(mutants) => serde_json::to_string(&mutants::run(command, mutants, from).await?)?,
         None => {
-            let settings = Settings { changes, pace: Duration::from_millis(pace_ms) };
+            let settings = Settings { changes, pace: Duration::from_millis(pace_ms), records: false };
             let cases = hostile.map_or_else(cases::at_work, cases::some);
             serde_json::to_string(&run(command, settings, &cases).await?)?
         }

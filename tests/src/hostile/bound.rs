@@ -41,6 +41,10 @@ pub const NOTE: u64 = 1 << 10;
 pub const ANSWER: u64 = 4 * MIB;
 /// The stacks and the tables of an instance that fills them, and of one that is being replaced.
 pub const STACKS: u64 = 2 * (3 + 2) * MIB;
+/// Writes of a plugin and of its shadow that wait for their counterpart.
+pub const SHADOW: u64 = 16 * MIB;
+/// The calls of a recorded plugin that are in progress or wait for the writer, as JSON.
+pub const RECORDED: u64 = 64 * MIB;
 /// The program.
 pub const PROGRAM: u64 = 256 * MIB;
 /// The compiled code of a component of up to 1 MiB: 16 MiB for every component, and 16 bytes for each byte.
@@ -65,11 +69,15 @@ pub fn of(cases: &[Case], metrics: &str) -> Bound {
     // Of both directions, which is more than the answers.
     let answers: u64 = each("oarlock_plugin_copied_bytes_total").iter().map(|bytes| bytes.min(&ANSWER)).sum();
     let notes = NOTE * (sum("oarlock_plugin_parked") + sum("oarlock_plugin_work_queue_parked"));
-    let stacks = STACKS * cases.iter().filter(|case| case.fills_stack_or_tables()).count() as u64;
-    let n = cases.len() as u64;
+    // A shadow is a plugin of the same component.
+    let plugins = |case: &Case| if case.has_shadow { 2 } else { 1 };
+    let fill_stacks = cases.iter().filter(|case| case.fills_stack_or_tables());
+    let stacks = STACKS * fill_stacks.map(plugins).sum::<u64>();
+    let n = cases.iter().map(plugins).sum::<u64>();
+    let shadows = SHADOW * (n - cases.len() as u64);
     Bound {
-        anonymous: of_host() + (n + 3) * PLUGIN + used + requests + answers + notes + stacks,
-        file_mapped: file_mapped(n),
+        anonymous: of_host() + (n + 3) * PLUGIN + used + requests + answers + notes + stacks + shadows,
+        file_mapped: file_mapped(cases.len() as u64),
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Case {
     pub reasons: &'static [&'static str],
     /// Keys of `limits` in the plugin's file, in place of the suite's.
     limits: Value,
+    /// Whether the plugin has a shadow of the same component.
+    pub(super) has_shadow: bool,
 }
 
 /// Where a component comes from.
@@ -76,7 +78,8 @@ const INVALID: &str = "invalid";
 #[must_use]
 pub fn all() -> Vec<Case> {
     use Source::{Bytes, Guest, Handwritten, Mode, Stateless};
-    let case = |name, component, reasons| Case { name, component, reasons, limits: json!({}) };
+    let case =
+        |name, component, reasons| Case { name, component, reasons, limits: json!({}), has_shadow: false };
     vec![
         // Code that never returns.
         case("spin-add", Mode("spin-add"), &[DEADLINE]),
@@ -115,6 +118,7 @@ pub fn all() -> Vec<Case> {
         case("flood-log", Mode("flood-log"), &[DEADLINE]),
         case("flood-cache", Mode("flood-cache"), &[DEADLINE, "NotFound"]),
         case("flood-client", Mode("flood-client"), &[DEADLINE, "NotFound"]),
+        case("flood-live-lists", Mode("flood-live-lists"), &[DEADLINE, LIMIT]),
         case("flood-event", Mode("flood-event"), &[DEADLINE]),
         case("flood-config", Mode("flood-config"), &[DEADLINE]),
         case("flood-clock", Mode("flood-clock"), &[DEADLINE]),
@@ -181,10 +185,26 @@ pub fn all() -> Vec<Case> {
 #[must_use]
 pub fn at_work() -> Vec<Case> {
     let limits = json!({"callDeadline": "1s", "requestsPerSecond": 10});
-    let busy =
-        BUSY.map(|name| Case { name, component: Source::Mode("busy"), reasons: &[], limits: limits.clone() });
+    let busy = BUSY.map(|name| Case {
+        name,
+        component: Source::Mode("busy"),
+        reasons: &[],
+        limits: limits.clone(),
+        has_shadow: false,
+    });
     let others = all().into_iter().filter(|case| AT_WORK.contains(&case.name));
     busy.into_iter().chain(others.map(|case| Case { limits: limits.clone(), ..case })).collect()
+}
+
+/// Returns the hostile plugins that call the host without end or lose their instances, of which a record and
+/// a shadow keep the most.
+#[must_use]
+pub fn that_call_the_host() -> Vec<Case> {
+    let kinds = ["flood-", "trap-", "keep-", "spin-"];
+    let others =
+        ["scan", "large-writes", "wait-for-own-writes", "whole-documents", "long-texts", "many-pairs"];
+    let is_one = |name: &str| kinds.iter().any(|kind| name.starts_with(kind)) || others.contains(&name);
+    all().into_iter().filter(|case| is_one(case.name)).collect()
 }
 
 /// Returns `n` hostile plugins of all kinds, or all if there are fewer.
@@ -203,6 +223,12 @@ pub fn some(n: usize) -> Vec<Case> {
 // === impl Case ===
 
 impl Case {
+    /// Gives the plugin a shadow that is as hostile.
+    #[must_use]
+    pub fn with_shadow(self) -> Self {
+        Self { has_shadow: true, ..self }
+    }
+
     /// Returns whether the plugin touches all of its stack, or makes its tables as large as they may be.
     pub(super) fn fills_stack_or_tables(&self) -> bool {
         ["recurse", "recurse-without-frames", "grow-table"].contains(&self.name)
@@ -260,5 +286,6 @@ mod tests {
         let all = all().len();
         assert_eq!([0, 1, 25, all, all + 1].map(|n| some(n).len()), [0, 1, 25, all, all]);
         assert_eq!(at_work().len(), 25);
+        assert!(that_call_the_host().len() > 30);
     }
 }

@@ -291,7 +291,11 @@ impl Stage {
                 None => self.component(case.name, &case.component()?)?,
             };
             let account = "hostile";
-            self.plugin(&Plugin { name: case.name, component: &component, account, more: case.file() })?;
+            let mut more = case.file();
+            if case.has_shadow {
+                more["shadow"] = json!(component);
+            }
+            self.plugin(&Plugin { name: case.name, component: &component, account, more })?;
         }
         Ok(())
     }
@@ -461,6 +465,20 @@ impl Stage {
         for page in ["/livez", "/readyz"] {
             let (head, body) = self.page(page).await?;
             ensure!(head.starts_with("HTTP/1.1 200"), "{page}: {head}\n{body}");
+        }
+        Ok(())
+    }
+
+    /// Fails if a good plugin is not recorded.
+    ///
+    /// # Errors
+    ///
+    /// With the state of its record.
+    pub async fn expect_records(&self) -> anyhow::Result<()> {
+        let status = self.status().await?;
+        for name in GOOD {
+            let record = &status[name]["record"];
+            ensure!(record["state"] == "recording", "the record of {name}: {record}");
         }
         Ok(())
     }

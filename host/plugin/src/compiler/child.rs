@@ -39,8 +39,9 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 10;
 /// The compiler recurses into nested parts of a component.
 const STACK_BYTES: usize = 32 << 20;
 
-/// Its priority, which is lower than that of other processes.
-const NICE: i32 = 5;
+/// By how much its priority is lower than that of other processes, as `nice` counts. That of guests in the
+/// background is lower still.
+const NICE: i32 = 10;
 
 /// A process whose memory has grown by more than this does not compile another component.
 const MAX_RETAINED: u64 = 256 << 20;

@@ -27,9 +27,8 @@ const HOST_PART: Duration = Duration::from_micros(4);
 /// The average length of the polls of a plugin below which its guests are brief.
 pub(super) const BRIEF: Duration = Duration::from_micros(250);
 
-/// The most that one poll counts in the average: a plugin has several long polls before it counts as one that
-/// computes for long.
-const LONGEST_POLL: Duration = BRIEF.saturating_mul(2);
+/// The most that one poll counts in the average: a single one moves no brief plugin to the background.
+const LONGEST_POLL: Duration = BRIEF.saturating_mul(7);
 
 /// A plugin's share of the CPU time that guests get, for all its generations and instances. Cheap to clone;
 /// clones share one share.
@@ -136,7 +135,7 @@ impl Share {
     /// Adds CPU time of a guest, for one poll.
     pub(super) fn charge(&self, ran: Duration) {
         let used = nanos(ran.saturating_add(HOST_PART));
-        // One long poll says little: on a worker it contains the time in which the kernel ran something else.
+        // On a worker it contains the time in which the kernel ran something else.
         let ran = nanos(ran.min(LONGEST_POLL));
         let scaled = used.saturating_mul(DEFAULT_WEIGHT.into()) / u64::from(self.weight());
         self.shared.virtual_time.fetch_add(scaled, Relaxed);

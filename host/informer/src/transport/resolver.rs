@@ -11,9 +11,9 @@ use tower::Service;
 
 /// Resolves a name with the system's resolver, in a task of its own.
 ///
-/// The system's resolver blocks, so it takes a thread. If the caller started that thread, it would inherit the
-/// caller's priority, and a plugin's request may come from a thread of a low one. A task runs on a worker of
-/// the runtime.
+/// The system's resolver blocks, so it takes a thread. If the caller started that thread, it would inherit
+/// the caller's priority, and a plugin's request may come from a thread of a low one. A task runs on a worker
+/// of the runtime.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolver;
 

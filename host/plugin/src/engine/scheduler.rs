@@ -153,8 +153,8 @@ impl Scheduler {
             self.runs(share.virtual_time());
             turn.set_state(TurnState::Granted);
             if share.is_brief() || background::is_here() {
-                // The ticks came during a short call, behind which nothing waits for long; or the thread has no
-                // sockets and timers.
+                // The ticks came during a short call, behind which nothing waits for long; or the thread has
+                // no sockets and timers.
                 waker.wake_by_ref();
             } else {
                 self.wake_after_driver(waker);

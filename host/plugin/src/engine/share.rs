@@ -81,8 +81,8 @@ impl Share {
         self.shared.weight.store(clamp(weight), Relaxed);
     }
 
-    /// Returns whether its guests belong in the background, and there is one: they compute for long at a time, or
-    /// have used more than others and wait for their turn. Call it within a runtime of tokio.
+    /// Returns whether its guests belong in the background, and there is one: they compute for long at a
+    /// time, or have used more than others and wait for their turn. Call it within a runtime of tokio.
     #[must_use]
     pub fn belongs_in_background(&self) -> bool {
         (self.shared.poll.load(Relaxed) > nanos(BRIEF) || self.shared.n_waiting.load(Relaxed) > 0)

@@ -120,9 +120,9 @@ impl Turn {
 
     /// Notes that the guest has seen a tick. Returns whether that ends its time slice.
     ///
-    /// The ticks are those of all guests, so the first one in a poll does not: a brief call is not interrupted
-    /// by chance, nor because the kernel has stopped its thread for several ticks, of which it sees one. A tick
-    /// at the begin of a poll does not count at all: it may be one from before the poll.
+    /// The ticks are those of all guests, so the first one in a poll does not: a brief call is not
+    /// interrupted by chance, nor because the kernel has stopped its thread for several ticks, of which it
+    /// sees one. A tick at the begin of a poll does not count at all: it may be one from before the poll.
     pub(crate) fn tick(&self, now: Instant) -> bool {
         let began = self.made + Duration::from_nanos(self.poll_began.load(Ordering::Relaxed));
         now.saturating_duration_since(began) >= BRIEF && self.has_ticked.swap(true, Ordering::Relaxed)

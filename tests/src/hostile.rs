@@ -92,8 +92,8 @@ pub async fn run(host: Command, settings: Settings, cases: &[Case]) -> anyhow::R
     let peak = stage.peak();
     let mut bound = bound::of(cases, &stage.page("/metrics").await?.1);
     if settings.records {
-        bound.anonymous += (cases.len() + GOOD.len()) as u64 * bound::RECORDED;
-        stage.expect_records().await?;
+        bound.anonymous += bound::RECORDS;
+        stage.expect_records(cases).await?;
     }
 
     stage.unload(cases).await?;

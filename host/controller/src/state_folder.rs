@@ -74,6 +74,10 @@ pub(crate) enum Error {
     },
 }
 
+/// What the operator can do about a file that cannot be read or written.
+pub(crate) const WRITABLE: &str =
+    "make the folder of --state-dir writable, free disk space, or name another folder";
+
 // === impl StateFolder ===
 
 impl StateFolder {
@@ -132,11 +136,10 @@ impl Error {
     /// Returns what the operator can do, as an imperative.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
-            Self::Io { .. } => {
-                "make the folder of --state-dir writable, free disk space, or name another folder"
-            }
+            Self::Io { .. } => WRITABLE,
             Self::Damaged { .. } => {
-                "find out what else writes to the folder of --state-dir, and delete the file: the host writes it again"
+                "find out whether another program or another version of the host writes to the folder of \
+                 --state-dir, and delete the file: the host writes a new one when it next keeps a version"
             }
             Self::OtherVersion { .. } => {
                 "if another host uses this folder, name a folder of its own with --state-dir"

@@ -22,6 +22,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use kube::Config;
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+use tower::util::MapFutureLayer;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use self::pools::Pools;
@@ -111,13 +113,25 @@ pub fn client_with(config: Config, options: Options) -> Result<kube::Client, Err
     let others =
         connector(&config, acknowledged_within.unwrap_or(TCP_USER_TIMEOUT)).map_err(Error::Config)?;
     let pools = Pools::new(&watches, &others);
+    let runs_program = config.auth_info.exec.is_some();
     let service = ServiceBuilder::new()
+        .option_layer(runs_program.then(|| MapFutureLayer::new(in_a_task)))
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(Error::Config)?)
         .layer(config.extra_headers_layer().map_err(Error::Config)?)
         .map_err(BoxError::from)
         .service(Observed { pools, metrics, outages });
     Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+/// Runs a request as a task. A program of the kubeconfig that returns a token is run on a thread, which would
+/// inherit the low priority of a guest's thread (see [`Resolver`]).
+fn in_a_task<T: Send + 'static>(
+    request: impl Future<Output = Result<T, BoxError>> + Send + 'static,
+) -> impl Future<Output = Result<T, BoxError>> + Send {
+    #[expect(clippy::disallowed_methods, reason = "ends when the request is dropped")]
+    let task = AbortOnDropHandle::new(tokio::spawn(request));
+    async { task.await? }
 }
 
 fn connector(config: &Config, user_timeout: Duration) -> Result<Connector, kube::Error> {

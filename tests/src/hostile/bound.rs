@@ -43,8 +43,9 @@ pub const ANSWER: u64 = 4 * MIB;
 pub const STACKS: u64 = 2 * (3 + 2) * MIB;
 /// Writes of a plugin and of its shadow that wait for their counterpart.
 pub const SHADOW: u64 = 16 * MIB;
-/// The calls of a recorded plugin that are in progress or wait for the writer, as JSON.
-pub const RECORDED: u64 = 64 * MIB;
+/// What the records of all plugins of the suite hold, calls in progress and those that wait for the writer:
+/// twice what was measured. The host would let each of them have more.
+pub const RECORDS: u64 = 1_024 * MIB;
 /// The program.
 pub const PROGRAM: u64 = 256 * MIB;
 /// The compiled code of a component of up to 1 MiB: 16 MiB for every component, and 16 bytes for each byte.

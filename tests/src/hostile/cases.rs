@@ -118,7 +118,11 @@ pub fn all() -> Vec<Case> {
         case("flood-log", Mode("flood-log"), &[DEADLINE]),
         case("flood-cache", Mode("flood-cache"), &[DEADLINE, "NotFound"]),
         case("flood-client", Mode("flood-client"), &[DEADLINE, "NotFound"]),
-        case("flood-live-lists", Mode("flood-live-lists"), &[DEADLINE, LIMIT]),
+        Case {
+            // The API server is not what is tested.
+            limits: json!({"requestsPerSecond": 5}),
+            ..case("flood-live-lists", Mode("flood-live-lists"), &[DEADLINE, LIMIT])
+        },
         case("flood-event", Mode("flood-event"), &[DEADLINE]),
         case("flood-config", Mode("flood-config"), &[DEADLINE]),
         case("flood-clock", Mode("flood-clock"), &[DEADLINE]),

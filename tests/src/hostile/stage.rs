@@ -469,17 +469,29 @@ impl Stage {
         Ok(())
     }
 
-    /// Fails if a good plugin is not recorded.
+    /// Fails if a good plugin or one that serves is not recorded, or if one that serves lacks its shadow.
     ///
     /// # Errors
     ///
-    /// With the state of its record.
-    pub async fn expect_records(&self) -> anyhow::Result<()> {
+    /// With the status of the plugin.
+    pub async fn expect_records(&self, cases: &[Case]) -> anyhow::Result<()> {
         let status = self.status().await?;
         for name in GOOD {
             let record = &status[name]["record"];
             ensure!(record["state"] == "recording", "the record of {name}: {record}");
         }
+        for case in cases {
+            let plugin = &status[case.name];
+            if plugin["phase"] == "serving" {
+                ensure!(plugin["record"].is_object(), "no record: {plugin}");
+                ensure!(!case.has_shadow || plugin["shadow"].is_object(), "no shadow: {plugin}");
+            }
+        }
+        let written = status.values().filter_map(|plugin| plugin.pointer("/shadow/waiting")?.as_u64());
+        let compared = status.values().filter_map(|plugin| plugin.pointer("/shadow/compared")?.as_u64());
+        let writes: u64 = written.chain(compared).sum();
+        let has_shadows = cases.iter().any(|case| case.has_shadow);
+        ensure!(!has_shadows || writes > 0, "no shadow has written anything");
         Ok(())
     }
 

@@ -84,9 +84,6 @@ impl InformerHandle {
         Some(match problem {
             None if has_synced => format!("the full objects of {resource}"),
             None => format!("the first list of {resource}"),
-            Some(Problem { kind: ProblemKind::Absent { hint }, message, .. }) => {
-                format!("{resource}: {message}. Fix: {hint}")
-            }
             Some(Problem { kind: ProblemKind::Forbidden, message, .. }) => {
                 format!("{resource}, which the host's account may not watch: {message}")
             }

@@ -277,9 +277,9 @@ impl RollOut {
         let message = format!("it lost {n_lost} {instances} within {} s", time.as_secs_f64());
         match self.go_back(&message).await {
             Ok(_) => return,
-            Err(RollbackError::Failed(error)) => {
+            Err(RollbackError::Failed { message: error, hint }) => {
                 let message = format!("{message}, and the version before cannot be loaded: {error}");
-                self.report(HostEvent::VersionBeforeRefused { message });
+                self.report(HostEvent::version_before_refused(message, hint));
             }
             // A newer version is loaded: its task goes on with this.
             Err(RollbackError::Interrupted) => {

@@ -39,8 +39,13 @@ pub(crate) enum RollbackError {
     )]
     NothingToGoBackTo,
     /// The version to go back to cannot be loaded.
-    #[error("the version to go back to cannot be loaded: {0}")]
-    Failed(String),
+    #[error("the version to go back to cannot be loaded: {message}")]
+    Failed {
+        /// The error.
+        message: String,
+        /// What the operator can do, if the error says it.
+        hint: Option<String>,
+    },
     /// Another version was loaded meanwhile, or the host ends.
     #[error("another version of the plugin was loaded meanwhile, or the host ends")]
     Interrupted,

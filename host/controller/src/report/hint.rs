@@ -2,6 +2,9 @@
 
 use crate::state_folder;
 
+/// What the operator can do about a version before that is refused for a reason which has no hint of its own.
+const VERSION_BEFORE: &str = "correct what the message names, or load another version of the plugin";
+
 use super::HostEvent;
 
 // === impl HostEvent ===
@@ -12,7 +15,7 @@ impl HostEvent {
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::PluginRefused { hint, .. } => hint.as_deref(),
+            Self::PluginRefused { hint, .. } | Self::VersionBeforeRefused { hint, .. } => hint.as_deref(),
             Self::SubscriptionForbidden { hint, .. }
             | Self::ResourceForbidden { hint, .. }
             | Self::ResourceOverBudget { hint, .. }
@@ -23,13 +26,18 @@ impl HostEvent {
                 "repair the plugin: the host loads a changed component or changed settings at once. \
                  `oarlock rollback PLUGIN --release` makes it try this version again",
             ),
-            Self::VersionBeforeRefused { .. } => {
-                Some("correct what the message names, or load another version of the plugin")
-            }
             Self::PluginPanicked { .. } => Some("report this, it is a bug of the host"),
             Self::ReportsDropped { .. } => Some("read it faster, or print less with --level"),
             _ => None,
         }
+    }
+
+    /// Returns the event of a version before that is refused. `hint` is that of the error.
+    pub(crate) fn version_before_refused(message: String, hint: Option<String>) -> Self {
+        // The text of some errors has it.
+        let says_it = message.contains("Fix: ");
+        let hint = hint.or_else(|| (!says_it).then(|| VERSION_BEFORE.to_owned()));
+        Self::VersionBeforeRefused { message, hint }
     }
 
     /// Returns the event of an error of the state folder.

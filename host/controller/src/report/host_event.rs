@@ -163,6 +163,9 @@ pub enum HostEvent {
     VersionBeforeRefused {
         /// Why it was wanted, and the error.
         message: String,
+        /// What the operator can do, as an imperative. `None` if the message says it.
+        #[serde(skip)]
+        hint: Option<String>,
     },
     /// The folder for state cannot be read or written. The host runs without what it cannot keep.
     StateTrouble {

@@ -100,7 +100,7 @@ impl HostEvent {
                 "loads the last good version, {version} ({}), since the newest one cannot be used",
                 short(digest)
             ),
-            Self::VersionBeforeRefused { message } => f.write_str(message),
+            Self::VersionBeforeRefused { message, hint: _ } => f.write_str(message),
             Self::StateTrouble { message, hint: _ } => write!(
                 f,
                 "{message}. The host continues; after a restart it may lack the last good version or the \

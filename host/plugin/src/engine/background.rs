@@ -8,12 +8,13 @@
 //! slice ended goes behind those that are ready.
 //!
 //! A thread that is started from here inherits the low priority, and cannot raise it again. So nothing that a
-//! guest calls may start one, such as with `spawn_blocking`.
+//! guest calls may start one, such as with `spawn_blocking`: such work is done in a task of the caller's
+//! runtime.
 
 use std::{
     cell::Cell,
     future::Future,
-    panic::resume_unwind,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     sync::{
         Arc, OnceLock,
@@ -149,18 +150,23 @@ impl Background {
             .thread_name("oarlock-guest")
             // What comes from the workers is before the guests that were polled already.
             .global_queue_interval(1)
+            // A guest whose import yields is polled again after one turn, not after 61. There are no sockets
+            // and timers to poll.
+            .event_interval(1)
             .on_thread_start(|| {
                 IS_BACKGROUND.set(true);
                 // On Linux of this thread only. The kernel refuses no lower priority.
                 #[cfg(target_os = "linux")]
                 let _ = rustix::process::nice(NICE);
             });
-        let started = threads.build();
+        // tokio panics if the system starts no further thread.
+        let started = catch_unwind(AssertUnwindSafe(|| threads.build().ok())).ok().flatten();
+        if started.is_none() {
+            tracing::warn!(
+                "no threads can be started: guests that compute for long run on the runtime's workers"
+            );
+        }
         started
-            .inspect_err(
-                |error| tracing::warn!(%error, "guests that compute for long run on the runtime's workers"),
-            )
-            .ok()
     }
 }
 
@@ -206,7 +212,7 @@ impl<T: Send + 'static> Run<T> {
             && let Some(runtime) = self.share.background().runtime()
         {
             let work = std::mem::replace(work, Box::pin(std::future::pending()));
-            let moved = Moved { runtime: Handle::current(), ready: Ready::now(), work: Some(work) };
+            let moved = Moved { runtime: Handle::current(), ready: Ready::new(), work: Some(work) };
             self.work = Place::InBackground(AbortOnDropHandle::new(runtime.spawn(moved)));
         }
     }
@@ -247,7 +253,9 @@ impl<T> Future for Moved<T> {
         let Some(work) = work else { return Poll::Pending };
         let _context = runtime.enter();
         WAS_READY_FOR.set(ready.polled(context.waker()));
-        work.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(ready))))
+        let polled = work.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(ready))));
+        ready.poll_ended();
+        polled
     }
 }
 
@@ -261,7 +269,8 @@ impl<T> Drop for Moved<T> {
 // === impl Ready ===
 
 impl Ready {
-    fn now() -> Arc<Self> {
+    /// The task is ready from the begin.
+    fn new() -> Arc<Self> {
         Arc::new(Self { made: Instant::now(), since: AtomicU64::new(1), task: AtomicWaker::new() })
     }
 
@@ -273,6 +282,17 @@ impl Ready {
             since => self.made.elapsed().saturating_sub(Duration::from_nanos(since)),
         }
     }
+
+    /// Notes the end of a poll: a task that was woken in it is ready from now on.
+    fn poll_ended(&self) {
+        if self.since.load(Relaxed) != 0 {
+            self.since.store(self.elapsed(), Relaxed);
+        }
+    }
+
+    fn elapsed(&self) -> u64 {
+        nanos(self.made.elapsed()).max(1)
+    }
 }
 
 impl Wake for Ready {
@@ -281,8 +301,7 @@ impl Wake for Ready {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let now = nanos(self.made.elapsed()).max(1);
-        let _ = self.since.compare_exchange(0, now, Relaxed, Relaxed);
+        let _ = self.since.compare_exchange(0, self.elapsed(), Relaxed, Relaxed);
         self.task.wake();
     }
 }
@@ -290,11 +309,7 @@ impl Wake for Ready {
 #[cfg(test)]
 mod tests {
     use std::{
-        panic::AssertUnwindSafe,
-        sync::{
-            Arc,
-            atomic::{AtomicBool, Ordering::Relaxed},
-        },
+        sync::atomic::{AtomicBool, AtomicU32},
         thread,
     };
 
@@ -361,6 +376,30 @@ mod tests {
             .expect("it gets the only thread");
         is_over.store(true, Relaxed);
         endless.await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn promise_4_an_import_that_yields_in_the_background_waits_for_one_turn_of_others() {
+        const YIELDS: u32 = 100;
+        let scheduler = Scheduler::new(1);
+        let (share, other) = (scheduler.share(100), scheduler.share(100));
+        let turns = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&turns);
+        let endless = share.run_in_background(std::future::poll_fn(move |context| {
+            counted.fetch_add(1, Relaxed);
+            context.waker().wake_by_ref();
+            Poll::<()>::Pending
+        }));
+        let taken = other.run_in_background(async move {
+            let before = turns.load(Relaxed);
+            for _ in 0..YIELDS {
+                tokio::task::yield_now().await;
+            }
+            turns.load(Relaxed) - before
+        });
+        let taken = taken.await;
+        drop(endless);
+        assert!(taken <= 4 * YIELDS, "{taken} turns of the other guest");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

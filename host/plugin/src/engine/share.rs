@@ -27,7 +27,8 @@ const HOST_PART: Duration = Duration::from_micros(4);
 /// The average length of the polls of a plugin below which its guests are brief.
 pub(super) const BRIEF: Duration = Duration::from_micros(250);
 
-/// The most that one poll counts in the average: a single one moves no brief plugin to the background.
+/// The most that one poll counts in the average: a single one moves no plugin to the background whose polls
+/// take less than 35 µs.
 const LONGEST_POLL: Duration = BRIEF.saturating_mul(7);
 
 /// A plugin's share of the CPU time that guests get, for all its generations and instances. Cheap to clone;

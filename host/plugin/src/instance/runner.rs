@@ -46,6 +46,9 @@ struct Run<'a, F> {
     timer: Option<Pin<Box<Sleep>>>,
     /// By how much the deadline has moved since the timer was set.
     moved: Duration,
+    /// By how much it has moved in addition since the timer was polled: for how long the call was ready, also
+    /// if that was because of the timer, which does not wait for as long again.
+    was_ready_for: Duration,
 }
 
 // === impl Runner ===
@@ -75,6 +78,7 @@ impl Runner {
             waits_since: None,
             timer: None,
             moved: Duration::ZERO,
+            was_ready_for: Duration::ZERO,
         };
         let (answer, ended) = run.await;
         self.usage.called(ended.saturating_duration_since(began));
@@ -135,8 +139,8 @@ impl<F> Run<'_, F> {
             let now = match self.began.take() {
                 Some(began) => began,
                 None => {
-                    // The host has answered, and the guest could not go on.
-                    self.extend_deadline(was_ready_for);
+                    turn.extend_deadline(was_ready_for);
+                    self.was_ready_for += was_ready_for;
                     clock()
                 }
             };
@@ -176,18 +180,19 @@ impl<F> Run<'_, F> {
                 if left.is_zero() {
                     return Poll::Ready(());
                 }
-                self.moved = Duration::ZERO;
+                (self.moved, self.was_ready_for) = Default::default();
                 self.timer.insert(Box::pin(tokio::time::sleep(left)))
             }
         };
-        loop {
-            ready!(timer.as_mut().poll(context));
+        while timer.as_mut().poll(context).is_ready() {
             if self.moved.is_zero() {
                 return Poll::Ready(());
             }
             let deadline = timer.deadline() + std::mem::take(&mut self.moved);
             timer.as_mut().reset(deadline);
         }
+        self.moved += std::mem::take(&mut self.was_ready_for);
+        Poll::Pending
     }
 }
 

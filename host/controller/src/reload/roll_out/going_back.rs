@@ -51,7 +51,7 @@ impl RollOut {
                 let message = format!("the last good version cannot be loaded: {error}");
                 slot.generations.fail(GenerationState::Failed, &message);
                 slot.status.update(|status| status.waits_for.clear());
-                self.report(HostEvent::VersionBeforeRefused { message });
+                self.report(HostEvent::version_before_refused(message, error.hint(&slot.name)));
                 None
             }
         }
@@ -78,7 +78,7 @@ impl RollOut {
             let prepared = prepared.map_err(|error| {
                 slot.generations.fail(GenerationState::Failed, &error.to_string());
                 slot.status.update(|status| status.waits_for.clear());
-                RollbackError::Failed(error.to_string())
+                RollbackError::Failed { message: error.to_string(), hint: error.hint(&slot.name) }
             })?;
             self.leave(serving, from, prepared, is_good, message, &token).await
         };

@@ -85,6 +85,37 @@ async fn promise_4_each_poll_of_a_call_begins_a_time_slice() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[expect(clippy::disallowed_methods, reason = "the only thread of the background is busy")]
+async fn promise_4_a_call_does_not_pay_for_the_time_in_which_it_is_ready_and_others_run() {
+    const OTHERS: Duration = Duration::from_millis(50);
+    let engine = engine();
+    let share = engine.share(100);
+    let turn = Arc::new(Turn::new());
+    let mut runner = Runner::new(engine.clone(), share.clone(), Usage::default(), Arc::clone(&turn));
+    let (answers, answer) = tokio::sync::oneshot::channel();
+    let (waits, is_waiting) = tokio::sync::oneshot::channel();
+    let call = share.run_in_background(async move {
+        let call = async {
+            let polled = Instant::now();
+            waits.send(()).unwrap();
+            answer.await.unwrap();
+            Ok(polled)
+        };
+        runner.run(LIMIT, call).await.unwrap()
+    });
+    let other = share.run_in_background(async move {
+        is_waiting.await.unwrap();
+        answers.send(()).unwrap();
+        std::thread::sleep(OTHERS);
+    });
+    other.await;
+    let polled = call.await;
+    // The time from the first poll to the deadline.
+    let limit = turn.time_left(Duration::ZERO, polled);
+    assert!(limit >= LIMIT + OTHERS / 2, "{limit:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_newest_call_is_noted() {
     let engine = engine();

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{AbortHandle, BoxFuture, abortable};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
@@ -22,7 +22,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use kube::Config;
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 use tower::util::MapFutureLayer;
 use tower::{BoxError, Service, ServiceBuilder};
 
@@ -86,6 +85,9 @@ struct Observed {
     outages: Outages,
 }
 
+/// Ends a request when it is dropped.
+struct EndOnDrop(AbortHandle);
+
 /// Makes a client for an API server. It never retries, and its connections detect a dead peer within 70 s.
 ///
 /// Over TLS it uses HTTP/2 with pings if the server supports it; TCP keep-alive is always on. Must be called
@@ -129,9 +131,14 @@ pub fn client_with(config: Config, options: Options) -> Result<kube::Client, Err
 fn in_a_task<T: Send + 'static>(
     request: impl Future<Output = Result<T, BoxError>> + Send + 'static,
 ) -> impl Future<Output = Result<T, BoxError>> + Send {
+    let (request, end) = abortable(request);
+    let end = EndOnDrop(end);
     #[expect(clippy::disallowed_methods, reason = "ends when the request is dropped")]
-    let task = AbortOnDropHandle::new(tokio::spawn(request));
-    async { task.await? }
+    let task = tokio::spawn(request);
+    async move {
+        let _end = end;
+        task.await??
+    }
 }
 
 fn connector(config: &Config, user_timeout: Duration) -> Result<Connector, kube::Error> {
@@ -158,6 +165,14 @@ fn connector(config: &Config, user_timeout: Duration) -> Result<Connector, kube:
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_write_timeout(config.write_timeout);
     Ok(connector)
+}
+
+// === impl EndOnDrop ===
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 // === impl Observed ===

@@ -24,26 +24,21 @@ const BUSY_BYTES: u64 = 256 << 10;
 async fn promise_4_hostile_plugins_harm_only_themselves() -> anyhow::Result<()> {
     let cases = cases::all();
     assert!(cases.len() >= 25, "{}", cases.len());
-    let outcome = run(
-        Command::new(binary("oarlock")?),
-        Settings { changes: 80, pace: Duration::from_millis(25), records: false },
-        &cases,
-    )
-    .await?;
-    println!("{}", serde_json::to_string_pretty(&outcome)?);
-    Ok(())
+    check(&cases, false).await
 }
 
 /// The host copies what each call passes, and compares each write.
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_4_hostile_plugins_with_records_and_shadows_harm_only_themselves() -> anyhow::Result<()> {
     let cases: Vec<_> = cases::that_call_the_host().into_iter().map(Case::with_shadow).collect();
-    let outcome = run(
-        Command::new(binary("oarlock")?),
-        Settings { changes: 80, pace: Duration::from_millis(25), records: true },
-        &cases,
-    )
-    .await?;
+    check(&cases, true).await
+}
+
+/// Runs the hostile plugins beside good ones, in a host that records all of them or none.
+#[expect(clippy::print_stdout, reason = "a test prints what it measured")]
+async fn check(cases: &[Case], records: bool) -> anyhow::Result<()> {
+    let settings = Settings { changes: 80, pace: Duration::from_millis(25), records };
+    let outcome = run(Command::new(binary("oarlock")?), settings, cases).await?;
     println!("{}", serde_json::to_string_pretty(&outcome)?);
     Ok(())
 }

@@ -85,7 +85,8 @@ struct Observed {
     outages: Outages,
 }
 
-/// Ends a request when it is dropped.
+/// Ends a request when it is dropped. tokio-util has the same for a task, but not for one of shuttle's tokio,
+/// with which the informer is compiled for the tests of its interleavings.
 struct EndOnDrop(AbortHandle);
 
 /// Makes a client for an API server. It never retries, and its connections detect a dead peer within 70 s.

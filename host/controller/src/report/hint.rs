@@ -2,10 +2,10 @@
 
 use crate::state_folder;
 
+use super::HostEvent;
+
 /// What the operator can do about a version before that is refused for a reason which has no hint of its own.
 const VERSION_BEFORE: &str = "correct what the message names, or load another version of the plugin";
-
-use super::HostEvent;
 
 // === impl HostEvent ===
 

@@ -183,16 +183,7 @@ impl Drop for Background {
 
 impl<T: Send + 'static> Run<T> {
     pub(super) fn new(share: &Share, work: Work<T>) -> Self {
-        let mut run = Self { share: share.clone(), work: Place::Here(work) };
-        run.move_if_due();
-        run
-    }
-
-    /// Runs it in the background from the begin, if there are threads.
-    pub(super) fn moved(share: &Share, work: Work<T>) -> Self {
-        let mut run = Self { share: share.clone(), work: Place::Here(work) };
-        run.move_away();
-        run
+        Self { share: share.clone(), work: Place::Here(work) }
     }
 
     /// Returns whether the caller's task does not poll the work any more.
@@ -201,13 +192,15 @@ impl<T: Send + 'static> Run<T> {
         matches!(self.work, Place::InBackground(_))
     }
 
-    fn move_if_due(&mut self) {
+    /// Moves it to the background if its guest belongs there.
+    pub(super) fn move_if_due(&mut self) {
         if !self.is_in_background() && self.share.belongs_in_background() {
             self.move_away();
         }
     }
 
-    fn move_away(&mut self) {
+    /// Moves it to the background, if there are threads.
+    pub(super) fn move_away(&mut self) {
         if let Place::Here(work) = &mut self.work
             && let Some(runtime) = self.share.background().runtime()
         {

@@ -103,7 +103,9 @@ impl Share {
     /// Runs work of a guest in the caller's task, until the guest [belongs in the
     /// background](Self::belongs_in_background). Call it within a runtime of tokio.
     pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Run<T> {
-        Run::new(self, Box::pin(work))
+        let mut run = Run::new(self, Box::pin(work));
+        run.move_if_due();
+        run
     }
 
     /// Runs work of a guest in the background, if there is one. Call it within a runtime of tokio.
@@ -111,7 +113,9 @@ impl Share {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Run<T> {
-        Run::moved(self, Box::pin(work))
+        let mut run = Run::new(self, Box::pin(work));
+        run.move_away();
+        run
     }
 
     pub(super) fn background(&self) -> &Background {

@@ -13,6 +13,7 @@ mod written;
 
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use oarlock_plugin::Limits;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -40,7 +41,7 @@ pub struct PluginFile {
     /// The ServiceAccount that the plugin acts as.
     pub service_account: Account,
     /// The JSON object that the plugin reads through its `config` import.
-    pub config: serde_json::Map<String, serde_json::Value>,
+    pub config: Arc<serde_json::Value>,
     /// The limits of the plugin.
     pub limits: Limits,
     /// Whether writes of the plugin fail with `suspended`. Notifications are delivered as usual.
@@ -152,7 +153,7 @@ impl PluginFile {
             service_account: account_of(&name).ok_or_else(refused)?,
             name,
             component: path.to_owned(),
-            config: serde_json::Map::new(),
+            config: Arc::new(serde_json::Value::Object(serde_json::Map::new())),
             limits: Limits::default(),
             suspend_writes: false,
             is_suspended: false,
@@ -248,7 +249,7 @@ impl PluginFile {
             name,
             component: folder.join(component),
             service_account,
-            config,
+            config: Arc::new(serde_json::Value::Object(config)),
             limits,
             suspend_writes,
             is_suspended: suspend,

@@ -60,7 +60,9 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+
+use futures::StreamExt;
+use futures::channel::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
@@ -83,6 +85,7 @@ pub use self::retry::{RestartPolicy, RetryPolicy};
 pub(crate) use self::slice::BusyLimit;
 use self::slice::Slice;
 use crate::drain::Drain;
+use crate::followed::{Followed, Follower};
 use crate::kube_access::OwnWrites;
 use crate::leadership::Leadership;
 use crate::metrics::{Metrics, PluginMetrics};
@@ -114,8 +117,9 @@ pub(crate) struct Dispatcher {
     metrics: Arc<PluginMetrics>,
     status: PluginStatusHandle,
     queue: PluginQueue,
+    /// A channel of `futures`, as for the commands: an empty one of tokio has room for 32 messages.
     switches: mpsc::Receiver<Switch>,
-    commands: mpsc::Receiver<Box<Command>>,
+    commands: mpsc::Receiver<Command>,
     active_view: Arc<ActiveView>,
     own_writes: OwnWrites,
     /// Runs the schedules, once a generation has some.
@@ -125,7 +129,7 @@ pub(crate) struct Dispatcher {
     /// The plugin's definition stops the calls.
     is_declared_suspended: bool,
     /// The two together, for the task that watches the probation.
-    suspension: watch::Sender<Suspension>,
+    suspension: Followed<Suspension>,
     /// The host leads, so that its plugins may be called.
     leads: bool,
     n_turns: u32,
@@ -136,7 +140,7 @@ enum Next {
     Stop,
     Lead,
     Switch(Switch),
-    Command(Box<Command>),
+    Command(Command),
     Ended(Ended),
     Step(Step),
 }
@@ -154,7 +158,7 @@ pub(crate) struct DispatcherHandle {
     /// The plugin's own writes, which its access stores.
     pub(crate) own_writes: OwnWrites,
     /// Whether a user or the plugin's definition stops its calls.
-    pub(crate) suspension: watch::Receiver<Suspension>,
+    pub(crate) suspension: Follower<Suspension>,
 }
 
 // === impl Dispatcher ===
@@ -167,19 +171,19 @@ impl Dispatcher {
         status: PluginStatusHandle,
         queue: PluginQueue,
     ) -> (Self, DispatcherHandle) {
-        let (sender, switches) = mpsc::channel(1);
+        let (sender, switches) = mpsc::channel(0);
         let (commands_handle, commands) = Commands::new();
         let active_view = Arc::new(ActiveView::default());
         let metrics = shared.metrics.plugin(&plugin);
         let own_writes = OwnWrites::default();
-        let (suspension, follow_suspension) = watch::channel(Suspension::default());
+        let suspension = Followed::<Suspension>::default();
         let leads = shared.leadership.leads();
         let handle = DispatcherHandle {
             switches: sender,
             active: active_view.clone(),
             commands: commands_handle,
             own_writes: own_writes.clone(),
-            suspension: follow_suspension,
+            suspension: suspension.follower(),
         };
         let dispatcher = Self {
             plugin,
@@ -203,70 +207,75 @@ impl Dispatcher {
 
     /// Calls the plugin until the token is cancelled. Calls that are in progress then may end within the time
     /// of the [`Drain`]. On standby it calls nothing.
-    pub(crate) async fn run(mut self, token: CancellationToken) {
-        let drain = self.shared.drain.clone();
-        let _running = drain.begin();
-        let mut cancelled = pin!(token.cancelled());
-        let leadership = self.shared.leadership.clone();
-        let mut led = pin!(leadership.led());
-        let mut active: Option<ActiveGeneration> = None;
-        let mut draining: Vec<DrainingGeneration> = Vec::new();
-        let mut calls = Calls::new(self.shared.tasks.clone());
-        let mut slice = Slice::new(self.shared.busy_limit.clone());
-        loop {
-            let next = poll_fn(|cx| {
-                let polled =
-                    self.poll_next(cx, cancelled.as_mut(), led.as_mut(), active.as_mut(), &mut calls);
-                slice.turned(polled.is_pending());
-                polled
-            });
-            match next.await {
-                Next::Stop => break,
-                Next::Lead => self.lead(active.as_mut()),
-                Next::Ended(ended) => {
-                    slice.reached(ended.at);
+    #[expect(clippy::manual_async_fn, reason = "an async function has each of its arguments twice")]
+    pub(crate) fn run(mut self, token: CancellationToken) -> impl Future<Output = ()> + Send {
+        async move {
+            let drain = self.shared.drain.clone();
+            let _running = drain.begin();
+            let mut cancelled = pin!(token.cancelled());
+            let leadership = self.shared.leadership.clone();
+            let mut led = pin!(leadership.led());
+            let mut active: Option<ActiveGeneration> = None;
+            let mut draining: Vec<DrainingGeneration> = Vec::new();
+            let mut calls = Calls::new(self.shared.tasks.clone());
+            let mut slice = Slice::new(self.shared.busy_limit.clone());
+            loop {
+                let next = poll_fn(|cx| {
+                    let polled =
+                        self.poll_next(cx, cancelled.as_mut(), led.as_mut(), active.as_mut(), &mut calls);
+                    slice.turned(polled.is_pending());
+                    polled
+                });
+                // No arm awaits, so the task keeps no room for `Next`.
+                match next.await {
+                    Next::Stop => break,
+                    Next::Lead => self.lead(active.as_mut()),
+                    Next::Ended(ended) => {
+                        slice.reached(ended.at);
+                        self.ended(active.as_mut(), &mut draining, &mut calls, ended);
+                    }
+                    Next::Step(step) => {
+                        if let Some(active) = &mut active {
+                            self.take_step(active, &mut calls, step, slice.take_recent());
+                        }
+                    }
+                    Next::Command(command) => self.obey(active.as_mut(), command),
+                    Next::Switch(Switch { generation, roll_back, done }) => {
+                        let has_switched;
+                        (active, has_switched) =
+                            self.switch(active, &mut draining, &mut calls, *generation, roll_back);
+                        if has_switched {
+                            // The task that prepared it may have ended.
+                            let _ = done.send(());
+                            active.iter_mut().for_each(ActiveGeneration::note_woken);
+                        }
+                    }
+                }
+                if let Some(active) = &mut active
+                    && active.has_woken()
+                {
+                    // In a box, since few plugins have keys that wake.
+                    Box::pin(self.queue_woken(active, &mut slice, calls.has_inline())).await;
+                }
+                slice.end_if_due(calls.has_inline()).await;
+            }
+            // Its permit is for others, while the last calls end.
+            drop(slice);
+            let ending = async {
+                while !calls.is_empty() {
+                    let ended = poll_fn(|cx| calls.poll_ended(cx)).await;
                     self.ended(active.as_mut(), &mut draining, &mut calls, ended);
                 }
-                Next::Step(step) => {
-                    if let Some(active) = &mut active {
-                        self.take_step(active, &mut calls, step, slice.take_recent());
-                        if active.has_woken() {
-                            self.queue_woken(active, &mut slice, calls.has_inline()).await;
-                        }
-                    }
+            };
+            // A host that has lost the Lease waits for nothing: another one may call the plugin already.
+            let limit = if leadership.has_ended() { Duration::ZERO } else { drain.timeout() };
+            // The calls that have not ended by then are dropped, and their instances with them.
+            if tokio::time::timeout(limit, ending).await.is_err() {
+                drain.dropped(calls.len());
+                if let Some(active) = &active {
+                    let calls = calls.len() as u64;
+                    active.reporter.report(HostEvent::CallsDropped { calls, after_ms: milliseconds(limit) });
                 }
-                Next::Command(command) => self.obey(active.as_mut(), *command),
-                Next::Switch(Switch { generation, roll_back, done }) => {
-                    let has_switched;
-                    (active, has_switched) =
-                        self.switch(active, &mut draining, &mut calls, *generation, roll_back);
-                    if has_switched {
-                        // The task that prepared it may have ended.
-                        let _ = done.send(());
-                        if let Some(active) = &mut active {
-                            self.queue_woken(active, &mut slice, calls.has_inline()).await;
-                        }
-                    }
-                }
-            }
-            slice.end_if_due(calls.has_inline()).await;
-        }
-        // Its permit is for others, while the last calls end.
-        drop(slice);
-        let ending = async {
-            while !calls.is_empty() {
-                let ended = poll_fn(|cx| calls.poll_ended(cx)).await;
-                self.ended(active.as_mut(), &mut draining, &mut calls, ended);
-            }
-        };
-        // A host that has lost the Lease waits for nothing: another one may call the plugin already.
-        let limit = if leadership.has_ended() { Duration::ZERO } else { drain.timeout() };
-        // The calls that have not ended by then are dropped, and their instances with them.
-        if tokio::time::timeout(limit, ending).await.is_err() {
-            drain.dropped(calls.len());
-            if let Some(active) = &active {
-                let calls = calls.len() as u64;
-                active.reporter.report(HostEvent::CallsDropped { calls, after_ms: milliseconds(limit) });
             }
         }
     }
@@ -327,10 +336,10 @@ impl Dispatcher {
         if !self.leads && led.poll(cx).is_ready() {
             return Poll::Ready(Next::Lead);
         }
-        if let Poll::Ready(Some(switch)) = self.switches.poll_recv(cx) {
+        if let Poll::Ready(Some(switch)) = self.switches.poll_next_unpin(cx) {
             return Poll::Ready(Next::Switch(switch));
         }
-        if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
+        if let Poll::Ready(Some(command)) = self.commands.poll_next_unpin(cx) {
             return Poll::Ready(Next::Command(command));
         }
         Poll::Pending

@@ -54,7 +54,6 @@ pub(crate) struct GenerationView {
     pub(crate) instances_lost: u64,
 }
 
-#[derive(Default)]
 struct List {
     generations: VecDeque<Record>,
     /// The transitions into each state, in the order of [`GenerationState::ALL`].
@@ -82,7 +81,9 @@ pub(crate) enum Purpose {
 impl Generations {
     /// Creates the empty list of a plugin.
     pub(crate) fn new(plugin: Arc<str>, reporter: Reporter) -> Self {
-        Self { plugin, reporter, list: Arc::default() }
+        // Most plugins have one generation.
+        let list = List { generations: VecDeque::with_capacity(1), transitions: Default::default() };
+        Self { plugin, reporter, list: Arc::new(Mutex::new(list)) }
     }
 
     /// Returns the number of the generation that is prepared now or next.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use oarlock_flow_control::clock;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::access::{AccountState, Denial, Gate};
 use crate::account::Account;
@@ -110,18 +111,26 @@ impl Identity {
 // === impl IdentityFollower ===
 
 impl IdentityFollower {
-    /// Checks the account for as long as the identity is in use, and calls `on_change` with each new state.
-    /// An API server that cannot be asked does not change the state.
-    pub(crate) async fn run(self, gate: Arc<Gate>, on_change: impl Fn(IdentityState)) {
-        let follow = self.follow(&gate, on_change);
-        tokio::select! {
-            biased;
-            () = self.state.closed() => {}
-            () = follow => {}
+    /// Checks the account for as long as the identity is in use, or until the token is cancelled, and calls
+    /// `on_change` with each new state. An API server that cannot be asked does not change the state.
+    #[expect(clippy::manual_async_fn, reason = "an async function has each of its arguments twice")]
+    pub(crate) fn run(
+        self,
+        gate: Arc<Gate>,
+        on_change: impl Fn(IdentityState) + Send + Sync,
+        token: CancellationToken,
+    ) -> impl Future<Output = ()> + Send {
+        async move {
+            tokio::select! {
+                biased;
+                () = token.cancelled() => {}
+                () = self.state.closed() => {}
+                () = self.follow(&gate, &on_change) => {}
+            }
         }
     }
 
-    async fn follow(&self, gate: &Gate, on_change: impl Fn(IdentityState)) {
+    async fn follow(&self, gate: &Gate, on_change: &impl Fn(IdentityState)) {
         loop {
             // In a box, so that a task that waits for its next check is small.
             let now = match Box::pin(gate.account(&self.account)).await {
@@ -161,7 +170,7 @@ mod tests {
         let (mut identity, follower) = Identity::new(account.clone(), "the-first");
         let other = Identity::new(account, "the-second").0;
         assert!(!identity.is(&other));
-        let follow = follower.run(gate, |_| {});
+        let follow = follower.run(gate, |_| {}, CancellationToken::new());
         let check = async {
             assert_eq!(identity.denial(), None);
             *reviewer.account.lock() = Some(AccountState::Missing);

@@ -128,4 +128,5 @@ mod status;
 
 mod chain;
 mod fields;
+mod followed;
 mod size;

@@ -221,10 +221,10 @@ impl PluginStatusHandle {
         for (subscription, read) in status.subscriptions.iter_mut().zip(&backlogs) {
             subscription.backlog = read();
         }
-        status.work_queue = queue.map(|read| read());
+        status.work_queue = queue.map(|read| Box::new(read()));
         status.host_bytes = host_bytes.view();
-        status.shadow = shadow.and_then(|it| it.view());
-        status.record = recording.map(|it| it.view());
+        status.shadow = shadow.and_then(|it| it.view()).map(Box::new);
+        status.record = recording.map(|it| Box::new(it.view()));
         if let Some(generations) = generations {
             status.generations = generations.views();
             status.transitions = generations.transitions();

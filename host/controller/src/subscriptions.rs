@@ -19,13 +19,12 @@ use oarlock_informer::{
 use oarlock_plugin::contract;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::access::{Access, Gate};
 use crate::account::Account;
 use crate::identity::Identity;
 use crate::plan::SubscriptionPlan;
-use crate::tasks::{Criticality, Tasks};
+use crate::tasks::Tasks;
 
 /// How often a subscription asks the gate, which uses its answers for as long or longer.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -42,17 +41,12 @@ pub(crate) struct Subscription {
     pub(crate) plan: Arc<SubscriptionPlan>,
     pub(crate) listener: Listener,
     pub(crate) access: watch::Receiver<Access>,
-    /// Live as long as the subscription: the informer's handle, the task that asks the gate.
-    pub(crate) guards: Vec<Box<dyn Any + Send>>,
+    /// The informer's handle, which lives as long as the subscription.
+    pub(crate) informer_handle: Box<dyn Any + Send>,
 }
 
-/// The gate's decision, kept up to date by a task for as long as this lives.
-pub(crate) struct FollowedAccess {
-    pub(crate) decision: watch::Receiver<Access>,
-    pub(crate) guard: DropGuard,
-}
-
-/// Spawns the task that asks the gate now and every few seconds.
+/// Returns the gate's decision, which a task keeps up to date: it asks the gate now and every few seconds for
+/// as long as a receiver exists.
 pub(crate) fn follow_access(
     tasks: &Tasks,
     gate: Arc<Gate>,
@@ -60,12 +54,10 @@ pub(crate) fn follow_access(
     resource: GroupVersionResource,
     namespaces: contract::Namespaces,
     task_name: String,
-) -> FollowedAccess {
+) -> watch::Receiver<Access> {
     let (sender, decision) =
         watch::channel(Access::Unknown("the API server has not been asked yet".to_owned()));
-    let guard = CancellationToken::new();
-    let ended = guard.clone();
-    tasks.spawn(task_name, Criticality::Finite, |token| async move {
+    tasks.spawn_unattended(task_name, |token| async move {
         let asking = async {
             loop {
                 let access = match identity.denial() {
@@ -89,11 +81,11 @@ pub(crate) fn follow_access(
         tokio::select! {
             biased;
             () = token.cancelled() => {}
-            () = ended.cancelled() => {}
+            () = sender.closed() => {}
             () = asking => {}
         }
     });
-    FollowedAccess { decision, guard: guard.drop_guard() }
+    decision
 }
 
 /// Returns when the gate is asked again about an account.
@@ -129,21 +121,45 @@ pub(crate) fn backlog_account() -> BacklogAccount {
 pub(crate) fn open(
     plan: Arc<SubscriptionPlan>,
     informer: &SharedInformer,
-    access: FollowedAccess,
+    access: watch::Receiver<Access>,
     informer_handle: impl Any + Send,
     account: BacklogAccount,
 ) -> Option<Subscription> {
-    let namespaces = match &*access.decision.borrow() {
+    let namespaces = match &*access.borrow() {
         Access::Allowed(namespaces) => namespaces.clone(),
         Access::Forbidden(_) | Access::Unknown(_) => Namespaces::Only(BTreeSet::new()),
     };
     let config = ListenerConfig { account, ..listener_config(&plan, namespaces) };
     let listener = informer.add_listener(config).ok()?;
-    let FollowedAccess { decision, guard } = access;
-    Some(Subscription {
-        plan,
-        listener,
-        access: decision,
-        guards: vec![Box::new(guard), Box::new(informer_handle)],
-    })
+    Some(Subscription { plan, listener, access, informer_handle: Box::new(informer_handle) })
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_wait_until::{LIMIT, yield_until};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::access::testing::{FakeReviewer, Known};
+
+    #[tokio::test(start_paused = true)]
+    async fn the_gate_is_asked_for_as_long_as_a_receiver_of_the_decision_exists() {
+        let (tasks, _supervisor) = Tasks::new(CancellationToken::new());
+        let reviewer = Arc::new(FakeReviewer::default());
+        let gate = Gate::with_reviewer(reviewer.clone(), Arc::new(Known(None)), reviewer.clone());
+        let identity = Identity::unfollowed("ns/p".parse().unwrap());
+        let pods = GroupVersionResource::new("", "v1", "pods");
+        let all = contract::Namespaces::All;
+        let decision = follow_access(&tasks, Arc::new(gate), identity, pods, all, "access".to_owned());
+        let clone = decision.clone();
+        drop(decision);
+        tokio::time::sleep(3 * ASK_AGAIN).await;
+        assert!(reviewer.asked() >= 2, "a clone is in use");
+        drop(clone);
+        yield_until("the task to end", LIMIT, || match tasks.names() {
+            names if names.is_empty() => Ok(()),
+            names => Err(names),
+        })
+        .await;
+    }
 }

@@ -98,7 +98,8 @@ struct RunningTasks {
 struct TaskGuard {
     shared: Arc<TasksShared>,
     id: u64,
-    gone: CancellationToken,
+    /// None if no task waits for its end.
+    gone: Option<CancellationToken>,
 }
 
 // === impl Tasks ===
@@ -126,18 +127,40 @@ impl Tasks {
         Fut: Future<Output = ()> + Send + 'static,
     {
         let name: Arc<str> = name.into();
-        let failures = self.shared.failures.clone();
-        let of = name.clone();
-        self.spawn_with(name, start, move |ended, was_asked| {
+        let at_end = self.report_failure(&name, criticality);
+        self.spawn_with(name, start, at_end)
+    }
+
+    /// Starts a task that ends when its work is done, or with the whole set. It cannot be ended alone or
+    /// waited for, so it takes less memory than one of [`Tasks::spawn`]. A panic in it ends the process.
+    pub(crate) fn spawn_unattended<F, Fut>(&self, name: impl Into<Arc<str>>, start: F)
+    where
+        F: FnOnce(CancellationToken) -> Fut,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let name: Arc<str> = name.into();
+        let at_end = self.report_failure(&name, Criticality::Finite);
+        let guard = TaskGuard { shared: self.shared.clone(), id: self.shared.add(&name), gone: None };
+        self.spawn_guarded(self.token.clone(), guard, start, at_end);
+    }
+
+    /// Returns what reports the failure of a task to the supervisor, if its end is one.
+    fn report_failure(
+        &self,
+        name: &Arc<str>,
+        criticality: Criticality,
+    ) -> impl FnOnce(Result<(), String>, bool) + Send + 'static {
+        let (failures, name) = (self.shared.failures.clone(), name.clone());
+        move |ended, was_asked| {
             let failure = match ended {
-                Err(message) => Error::Panicked { name: of, message },
-                Ok(()) if criticality == Criticality::Essential && !was_asked => Error::Ended { name: of },
+                Err(message) => Error::Panicked { name, message },
+                Ok(()) if criticality == Criticality::Essential && !was_asked => Error::Ended { name },
                 Ok(()) => return,
             };
             tracing::error!(%failure, "a task failed");
             // The receiver is gone only while the process ends already.
             let _ = failures.send(failure);
-        })
+        }
     }
 
     /// Starts a task that serves one plugin, and may end when its work is done. A panic in it does not end
@@ -171,19 +194,32 @@ impl Tasks {
         F: FnOnce(CancellationToken) -> Fut,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        let token = self.token.child_token();
-        let gone = CancellationToken::new();
-        let guard = TaskGuard { shared: self.shared.clone(), id: self.shared.add(&name), gone: gone.clone() };
+        let (token, gone) = (self.token.child_token(), CancellationToken::new());
+        let id = self.shared.add(&name);
+        let guard = TaskGuard { shared: self.shared.clone(), id, gone: Some(gone.clone()) };
+        self.spawn_guarded(token.clone(), guard, start, at_end);
+        Task { token, gone }
+    }
+
+    fn spawn_guarded<F, Fut>(
+        &self,
+        token: CancellationToken,
+        guard: TaskGuard,
+        start: F,
+        at_end: impl FnOnce(Result<(), String>, bool) + Send + 'static,
+    ) where
+        F: FnOnce(CancellationToken) -> Fut,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
         let asked = token.clone();
         // An async block would hold the work twice: as what it captures, and as what it awaits.
-        let task = AssertUnwindSafe(start(token.clone())).catch_unwind().map(move |ended| {
+        let task = AssertUnwindSafe(start(token)).catch_unwind().map(move |ended| {
             let was_asked = asked.is_cancelled();
             drop(guard);
             at_end(ended.map_err(|panic| panic_message(panic.as_ref())), was_asked);
         });
         #[expect(clippy::disallowed_methods, reason = "the one place where tasks are spawned")]
         tokio::spawn(self.shared.tracker.track_future(task));
-        Task { token, gone }
     }
 
     /// Starts a part of the caller's own work as a task, on any worker, and returns a future of its result.
@@ -316,7 +352,9 @@ impl TasksShared {
 impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.shared.running.lock().names.remove(&self.id);
-        self.gone.cancel();
+        if let Some(gone) = &self.gone {
+            gone.cancel();
+        }
     }
 }
 
@@ -404,5 +442,20 @@ mod tests {
         tasks.spawn("errand", Criticality::Finite, |_| async {}).gone().await;
         token.cancel();
         supervisor.run().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_unattended_task_ends_with_all_tasks_and_its_panic_is_a_failure() {
+        let token = CancellationToken::new();
+        let (tasks, supervisor) = Tasks::new(token.clone());
+        tasks.spawn_unattended("follower", |token| async move { token.cancelled().await });
+        assert_eq!(tasks.names().iter().map(|it| &**it).collect::<Vec<_>>(), ["follower"]);
+        token.cancel();
+        supervisor.run().await.unwrap();
+        assert!(tasks.names().is_empty());
+        let (tasks, supervisor) = Tasks::new(CancellationToken::new());
+        tasks.spawn_unattended("clumsy", |_| async { panic!("oops") });
+        let error = supervisor.run().await.unwrap_err();
+        assert_eq!(error.to_string(), "the task \"clumsy\" panicked: oops");
     }
 }

@@ -74,13 +74,13 @@ pub(super) async fn examine(
     engine: &Engine,
     name: &str,
     component: &Path,
-    config: serde_json::Map<String, serde_json::Value>,
+    config: Arc<serde_json::Value>,
     limits: Limits,
 ) -> Result<Examined, Failure> {
     let shown = component.display();
     let component = compile(engine, component).await?;
     let log = Arc::new(GuestLog::new(Arc::from(name), 1, limits.log_lines_per_second, Arc::new(Stderr)));
-    let measured = measure(&component, Arc::new(config.into()), limits, log)
+    let measured = measure(&component, config, limits, log)
         .await
         .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
     // A host checks the same, and refuses a plugin for the same reasons.

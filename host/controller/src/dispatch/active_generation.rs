@@ -51,8 +51,8 @@ pub(super) struct ActiveGeneration {
     pub(super) waits_for_drain: bool,
     is_stateless: bool,
     maker: Arc<dyn MakeInstance>,
-    /// The keys of the work queue; boxed once, not at each turn of the dispatcher.
-    keys: BoxStream<'static, Key>,
+    /// The keys of the work queue, if there is a reconciler; boxed once, not at each turn of the dispatcher.
+    keys: Option<BoxStream<'static, Key>>,
     /// The subscription, or the work queue, that is polled first.
     turn: usize,
     /// When the slow timer fires; none while nothing is parked.
@@ -174,7 +174,7 @@ impl ActiveGeneration {
             waits_for_drain: false,
             is_stateless,
             maker,
-            keys: queue.keys(),
+            keys: exported.reconciler.then(|| queue.keys()),
             turn: 0,
             parked_due: None,
             progress,

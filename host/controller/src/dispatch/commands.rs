@@ -1,6 +1,7 @@
 //! What people tell the dispatcher of one plugin: suspend, resume, redeliver, and show what is parked.
 
-use tokio::sync::{mpsc, oneshot};
+use futures::channel::mpsc;
+use tokio::sync::oneshot;
 
 use oarlock_informer::object::ObjectKey;
 use oarlock_plugin::contract::{self, WorkKey};
@@ -11,15 +12,11 @@ use super::parked::Parked;
 use super::queue::Key;
 use super::{Dispatcher, PluginQueue};
 
-/// How many commands wait for the dispatcher before the next one waits for room.
-const MAX_WAITING: usize = 16;
-
 /// Sends commands to the dispatcher of one plugin. Cheap to clone. When the plugin is gone, commands do
 /// nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Commands {
-    /// In boxes: a channel has room for many commands from its beginning, and few plugins ever get one.
-    sender: mpsc::Sender<Box<Command>>,
+    sender: mpsc::Sender<Command>,
 }
 
 /// Whether the calls of a plugin are stopped, and how often they were.
@@ -72,8 +69,8 @@ pub(super) enum Command {
 // === impl Commands ===
 
 impl Commands {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Box<Command>>) {
-        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+    pub(super) fn new() -> (Self, mpsc::Receiver<Command>) {
+        let (sender, receiver) = mpsc::channel(0);
         (Self { sender }, receiver)
     }
 
@@ -109,7 +106,9 @@ impl Commands {
 
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (sender, answer) = oneshot::channel();
-        self.sender.send(Box::new(command(sender))).await.ok()?;
+        // Each clone has a place in the channel. Operators ask, and wait for the answer, so few commands
+        // are in it. One whose caller went away stays until the dispatcher takes it.
+        self.sender.clone().try_send(command(sender)).ok()?;
         answer.await.ok()
     }
 }
@@ -150,10 +149,10 @@ impl Dispatcher {
     /// also changes no times of the lanes.
     fn apply_suspension(&self, active: Option<&mut ActiveGeneration>, done: oneshot::Sender<()>) {
         let mut active = active;
-        let Suspension { is_suspended: was_suspended, times } = *self.suspension.borrow();
+        let Suspension { is_suspended: was_suspended, times } = self.suspension.get();
         let is_suspended = self.is_suspended();
         let times = times.wrapping_add(u32::from(is_suspended && !was_suspended));
-        self.suspension.send_replace(Suspension { is_suspended, times });
+        self.suspension.update(|it| *it = Suspension { is_suspended, times });
         if let Some(active) = active.as_mut().filter(|_| was_suspended && !is_suspended) {
             active.lanes.resumed();
         }

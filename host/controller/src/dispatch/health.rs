@@ -1,11 +1,11 @@
 //! What went wrong in one generation since it serves.
 
-use tokio::sync::watch;
+use crate::followed::{Followed, Follower};
 
 /// Counts the losses of one generation. The dispatcher writes it, and the task that watches its
 /// probation reads it, also after the generation has ended.
-#[derive(Debug)]
-pub(crate) struct GenerationHealth(watch::Sender<HealthView>);
+#[derive(Debug, Default)]
+pub(crate) struct GenerationHealth(Followed<HealthView>);
 
 /// A snapshot of the counts of a [`GenerationHealth`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -19,23 +19,17 @@ pub(crate) struct HealthView {
 
 // === impl GenerationHealth ===
 
-impl Default for GenerationHealth {
-    fn default() -> Self {
-        Self(watch::Sender::new(HealthView::default()))
-    }
-}
-
 impl GenerationHealth {
     /// Counts a lost instance.
     pub(super) fn lost(&self, missed_deadline: bool) {
-        self.0.send_modify(|counts| {
+        self.0.update(|counts| {
             counts.losses = counts.losses.saturating_add(1);
             counts.missed_deadlines = counts.missed_deadlines.saturating_add(u32::from(missed_deadline));
         });
     }
 
-    /// Returns the counts, as a receiver that is notified of each change.
-    pub(crate) fn follow(&self) -> watch::Receiver<HealthView> {
-        self.0.subscribe()
+    /// Returns a follower of the counts.
+    pub(crate) fn follow(&self) -> Follower<HealthView> {
+        self.0.follower()
     }
 }

@@ -3,7 +3,7 @@
 mod waiting;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -58,8 +58,8 @@ pub(crate) struct Reader {
     pub(crate) handle: InformerHandle,
 }
 
-/// The declared reads, by the plugin's names for them. In boxes, since a map has room for eleven entries.
-pub(crate) type Readers = BTreeMap<String, Box<Reader>>;
+/// The declared reads, by the plugin's names for them. In boxes, since a map has room for more than it holds.
+pub(crate) type Readers = HashMap<String, Box<Reader>>;
 
 /// The declared reads and indices of one generation of a plugin.
 pub(super) struct Cache {

@@ -1,6 +1,7 @@
 //! From the spec of a Plugin to what a plugin file would say: whether the host may act as the account, the
 //! component, the configuration, the limits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_component_source::{CachedComponent, Fetched, Fetcher, ReadError, Reason, Source, Verified};
@@ -146,7 +147,7 @@ impl Resolver<'_> {
             name: key.host_name(),
             component: component.path().to_owned(),
             service_account,
-            config,
+            config: Arc::new(Value::Object(config)),
             limits,
             suspend_writes: spec.suspend_writes,
             is_suspended: spec.suspend,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::channel::mpsc;
 use oarlock_plugin::guest;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::prepare::{self, Origin, Prepared};
@@ -47,6 +49,9 @@ pub(super) fn begin(
             if let Some(before) = before {
                 before.cancel();
                 before.gone().await;
+            }
+            if file.shadow.is_some() {
+                roll_out.slot.status.set_shadow(roll_out.host.shadows.of(&roll_out.slot.name));
             }
             roll_out.slot.status.update(|status| {
                 status.file = file.path.display().to_string();
@@ -169,15 +174,21 @@ pub(super) async fn switch_to(
     if let Some(roll_back) = roll_back {
         switch = switch.rolls_back(roll_back);
     }
-    let is_sent = tokio::select! {
-        biased;
-        () = token.cancelled() => return false,
-        sent = slot.switches.send(switch) => sent.is_ok(),
-    };
-    // From here on the generation belongs to the dispatcher, and the task that loads the next version has to
-    // know whether it is active: this waits even when the token is cancelled. A dispatcher that ends drops
-    // the sender.
-    is_sent && switched.await.is_ok()
+    pass(&slot.switches, switch, switched, token).await
+}
+
+/// Passes something to its receiver, unless the token is cancelled, and waits until it is done.
+///
+/// From then on it belongs to the receiver, and the task that loads the next version has to know whether it
+/// is done: this waits even when the token is cancelled. A receiver that ends drops the sender of `done`.
+async fn pass<T>(
+    receiver: &mpsc::Sender<T>,
+    what: T,
+    done: oneshot::Receiver<()>,
+    token: &CancellationToken,
+) -> bool {
+    // A clone has a place in the channel. `send` would wait until the receiver has taken it.
+    !token.is_cancelled() && receiver.clone().try_send(what).is_ok() && done.await.is_ok()
 }
 
 /// Reports and counts a panic of the host in a task that serves one plugin.

@@ -4,23 +4,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use futures::channel::mpsc;
 use oarlock_informer::listener::BacklogAccount;
 use oarlock_plugin::{component, engine::Share, guest::HostBytes, guest::Usage, record::Recorder};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
 
 use super::roll_out::OnProbation;
 use super::versions::Versions;
 use super::{Host, prepare};
 use crate::config::PluginFile;
 use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Suspension, Switch};
+use crate::followed::Follower;
 use crate::generations::Generations;
 use crate::identity::IdentityState;
 use crate::kube_access::OwnWrites;
 use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::state_folder::{Quarantine, VersionId};
 use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
-use crate::{shadow, subscriptions};
+use crate::subscriptions;
 
 /// The state that the tasks of one plugin share.
 pub(super) struct PluginSlot {
@@ -30,7 +31,7 @@ pub(super) struct PluginSlot {
     pub(super) queue: PluginQueue,
     pub(super) own_writes: OwnWrites,
     /// Whether the calls of the plugin are stopped.
-    pub(super) suspension: watch::Receiver<Suspension>,
+    pub(super) suspension: Follower<Suspension>,
     /// The account of the bytes that the host keeps for the plugin.
     pub(super) host_bytes: HostBytes,
     /// Counts what all its generations use.
@@ -88,9 +89,6 @@ impl PluginSlot {
         let DispatcherHandle { switches, active, commands, own_writes, suspension } = handle;
         own_writes.charge_to(&host_bytes);
         status.set_commands(commands);
-        if shadow::serving_of(name).is_none() {
-            status.set_shadow(host.shadows.of(name));
-        }
         let recorder = host.record.as_ref().and_then(|record| record.start(&host.tasks, name));
         if let Some(recorder) = &recorder {
             status.set_record(recorder.progress());

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_plugin::{Component, component::ComponentFile, guest::GuestLog};
-use serde_json::Value;
 use tokio::time::Instant;
 
 pub(super) use self::describe::DescribeLimit;
@@ -169,7 +168,7 @@ impl Preparation<'_> {
             file.limits.log_lines_per_second,
             Arc::new(super::guest_lines::GuestLines(host.reporter.clone())),
         ));
-        let config = Arc::new(Value::Object(file.config.clone()));
+        let config = file.config.clone();
         let description = self.describe(&component, &config, &log).await?;
         let plan = Plan::of(description.clone())?;
         plan.check_against(&host.prunings)?;

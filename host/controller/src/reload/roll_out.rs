@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use oarlock_flow_control::clock;
 use oarlock_plugin::component::MAX_COMPONENT_BYTES;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +23,7 @@ use super::versions::Version;
 use super::{Host, PluginSlot};
 use crate::config::{PluginFile, Probation};
 use crate::dispatch::{HealthView, RollBack};
+use crate::followed::Follower;
 use crate::regular_file::{self, Stamp};
 use crate::report::HostEvent;
 use crate::state_folder;
@@ -42,7 +42,7 @@ pub(super) struct RollOut {
 pub(super) struct OnProbation {
     number: u64,
     version: Version,
-    health: watch::Receiver<HealthView>,
+    health: Follower<HealthView>,
     /// The losses before the period that runs.
     losses_before: u32,
     /// When the period ends; `None` before the first one.
@@ -189,7 +189,7 @@ impl RollOut {
             health,
             losses_before: 0,
             ends_at: None,
-            suspensions: slot.suspension.borrow().times,
+            suspensions: slot.suspension.get().times,
             is_staged: false,
         });
         report_example(host, slot);
@@ -206,20 +206,20 @@ impl RollOut {
     /// Waits for the end of the period that runs. Cancel-safe. On standby and while the plugin is suspended,
     /// where nothing is called, no period begins, and a suspension ends one without a verdict.
     async fn verdict(&self, watched: &mut OnProbation) -> Verdict {
-        let mut suspension = self.slot.suspension.clone();
+        let suspension = &self.slot.suspension;
         loop {
             self.host.dispatch.leadership.led().await;
-            let Ok(now) = suspension.wait_for(|it| !it.is_suspended).await.map(|it| *it) else {
+            let Some(now) = suspension.wait_for(|it| !it.is_suspended).await else {
                 return Verdict::Ended;
             };
             if std::mem::replace(&mut watched.suspensions, now.times) != now.times {
-                watched.losses_before = watched.health.borrow().losses;
+                watched.losses_before = watched.health.get().losses;
                 watched.ends_at = None;
             }
             tokio::select! {
                 biased;
                 verdict = self.verdict_of_period(watched) => return verdict,
-                Ok(_) = suspension.wait_for(|it| it.times != now.times) => {}
+                Some(_) = suspension.wait_for(|it| it.times != now.times) => {}
             }
         }
     }
@@ -242,8 +242,8 @@ impl RollOut {
         tokio::select! {
             biased;
             health = watched.health.wait_for(|health| health.losses > most) => match health {
-                Ok(health) => Verdict::TooManyLosses(health.losses),
-                Err(_) => Verdict::Ended,
+                Some(health) => Verdict::TooManyLosses(health.losses),
+                None => Verdict::Ended,
             },
             () = tokio::time::sleep_until(ends_at) => Verdict::Passed,
         }

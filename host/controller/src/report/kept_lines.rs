@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::Line;
 
@@ -18,21 +18,20 @@ pub(super) struct AllKeptLines {
 }
 
 /// The kept lines about one plugin, numbered from 0.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KeptLines {
     /// A random number, so that a number of a line is not used with another log: of another host, or of the
     /// plugin after it was loaded again.
     id: u64,
     lines: Mutex<Lines>,
-    /// The number of the next line; none when the plugin was unloaded.
-    next: watch::Sender<Option<u64>>,
+    /// Notified of each line, and when the plugin was unloaded.
+    changed: Notify,
 }
 
 /// Reads the lines about one plugin in order, first those that are kept, then new ones.
 pub(crate) struct LineReader {
     kept: Arc<KeptLines>,
     next: u64,
-    news: watch::Receiver<Option<u64>>,
 }
 
 /// The result of one read.
@@ -45,13 +44,15 @@ pub(crate) struct ReadLines {
     pub(crate) lines: Vec<Line>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lines {
     /// The lines and their bytes.
     lines: VecDeque<(Line, usize)>,
     bytes: usize,
     /// The number of the first line.
     first: u64,
+    /// The plugin was unloaded.
+    is_complete: bool,
 }
 
 // === impl AllKeptLines ===
@@ -63,18 +64,14 @@ impl AllKeptLines {
 
     /// Keeps the lines about a plugin from now on. Does nothing if they are kept already.
     pub(super) fn keep(&self, plugin: &Arc<str>) {
-        let fresh = || {
-            let kept = KeptLines { id: rand::random(), ..KeptLines::default() };
-            kept.next.send_replace(Some(0));
-            Arc::new(kept)
-        };
-        self.plugins.lock().entry(plugin.clone()).or_insert_with(fresh);
+        self.plugins.lock().entry(plugin.clone()).or_insert_with(|| Arc::new(KeptLines::new()));
     }
 
     /// Forgets the lines about a plugin. Its readers come to their end.
     pub(super) fn forget(&self, plugin: &str) {
         if let Some(kept) = self.plugins.lock().remove(plugin) {
-            kept.next.send_replace(None);
+            kept.lines.lock().is_complete = true;
+            kept.changed.notify_waiters();
         }
     }
 }
@@ -82,8 +79,14 @@ impl AllKeptLines {
 // === impl KeptLines ===
 
 impl KeptLines {
+    fn new() -> Self {
+        // Most plugins log a line or two.
+        let lines = Lines { lines: VecDeque::with_capacity(1), bytes: 0, first: 0, is_complete: false };
+        Self { id: rand::random(), lines: Mutex::new(lines), changed: Notify::new() }
+    }
+
     pub(super) fn add(&self, line: Line, bytes: usize) {
-        let next = {
+        {
             let mut lines = self.lines.lock();
             lines.bytes += bytes;
             lines.lines.push_back((line, bytes));
@@ -92,25 +95,16 @@ impl KeptLines {
                 lines.bytes -= bytes;
                 lines.first += 1;
             }
-            lines.first + lines.lines.len() as u64
-        };
-        self.next.send_if_modified(|it| match it {
-            // Another thread may have added a later line.
-            Some(it) if *it < next => {
-                *it = next;
-                true
-            }
-            _ => false,
-        });
+        }
+        self.changed.notify_waiters();
     }
 
     /// Returns a reader that begins with the last `tail` lines; with all that are kept if it is none.
     pub(crate) fn reader(self: &Arc<Self>, tail: Option<u64>) -> LineReader {
-        let news = self.next.subscribe();
         let lines = self.lines.lock();
-        let end = lines.first + lines.lines.len() as u64;
+        let end = lines.end();
         let next = tail.map_or(lines.first, |tail| end.saturating_sub(tail).max(lines.first));
-        LineReader { kept: self.clone(), next, news }
+        LineReader { kept: self.clone(), next }
     }
 
     /// Returns the name of this log.
@@ -143,15 +137,35 @@ impl LineReader {
         let skipped = lines.first.saturating_sub(self.next);
         let begin = usize::try_from(self.next.saturating_sub(lines.first)).unwrap_or(usize::MAX);
         let read: Vec<_> = lines.lines.iter().skip(begin).map(|(line, _)| line.clone()).collect();
-        self.next = lines.first + lines.lines.len() as u64;
+        self.next = lines.end();
         ReadLines { skipped, first: self.next - read.len() as u64, lines: read }
     }
 
     /// Waits for further lines. Returns false when the plugin was unloaded.
-    pub(crate) async fn changed(&mut self) -> bool {
-        let next = self.next;
-        let news = self.news.wait_for(|it| it.is_none_or(|it| it > next)).await;
-        news.is_ok_and(|it| it.is_some())
+    pub(crate) async fn changed(&self) -> bool {
+        loop {
+            // Before the look: it is notified of any line from here on.
+            let changed = self.kept.changed.notified();
+            {
+                let lines = self.kept.lines.lock();
+                if lines.is_complete {
+                    return false;
+                }
+                if lines.end() > self.next {
+                    return true;
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+// === impl Lines ===
+
+impl Lines {
+    /// Returns the number of the next line.
+    fn end(&self) -> u64 {
+        self.first + self.lines.len() as u64
     }
 }
 

@@ -12,7 +12,7 @@ use crate::generations::{GenerationState, GenerationView};
 use crate::report::Timestamp;
 use crate::shadow::ShadowView;
 
-/// The status of one plugin.
+/// The status of one plugin. It is kept for each plugin, so what few of them have is in boxes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct PluginStatus {
@@ -42,13 +42,13 @@ pub(crate) struct PluginStatus {
     /// Its subscriptions.
     pub(crate) subscriptions: Vec<SubscriptionStatus>,
     /// Its work queue, if it has one.
-    pub(crate) work_queue: Option<QueueStats>,
+    pub(crate) work_queue: Option<Box<QueueStats>>,
     /// The bytes that the host keeps for it, and the limit.
     pub(crate) host_bytes: HostBytesView,
     /// The record of its calls, if they are recorded.
-    pub(crate) record: Option<RecorderView>,
+    pub(crate) record: Option<Box<RecorderView>>,
     /// The comparison with its shadow, if it has one.
-    pub(crate) shadow: Option<ShadowView>,
+    pub(crate) shadow: Option<Box<ShadowView>>,
     /// Instances lost since the plugin was first loaded.
     pub(crate) instances_lost: u64,
     /// The last error of a call.

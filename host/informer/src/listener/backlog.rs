@@ -369,6 +369,7 @@ impl Backlog {
         self.spare_queues = Vec::new();
         self.objects.shrink_to_fit();
         self.in_flight.shrink_to_fit();
+        self.ready.free_spare();
     }
 
     /// Frees memory after a burst.

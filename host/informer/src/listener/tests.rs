@@ -301,6 +301,11 @@ async fn memory_is_freed_after_a_burst_pl_02() {
     assert_eq!(listener.shared.state.lock().backlog.capacity(), 0);
     bench.put("1");
     assert_eq!(drain(&mut listener), ["update 1@2→5001"]);
+    // What waits stays.
+    bench.put("1");
+    bench.put("2");
+    listener.free_spare();
+    assert_eq!(drain(&mut listener), ["update 1@5001→5002", "update 2@3→5003"]);
 }
 
 // Failures.

@@ -6,6 +6,7 @@ mod json;
 use std::{
     io::Write,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use oarlock_controller::{
@@ -96,7 +97,7 @@ impl Subject {
     pub(super) async fn examine(path: &Path, builds: bool, engine: EngineConfig) -> Result<Self, Failure> {
         let engine = examine::engine(engine)?;
         if is_component(path) {
-            let config = serde_json::Map::new();
+            let config = Arc::new(serde_json::Map::new().into());
             let examined = examine::examine(&engine, "inspect", path, config, Limits::default()).await?;
             return Ok(Self { file: None, component: path.to_owned(), examined });
         }

@@ -33,7 +33,7 @@ pub(in crate::dispatch) struct ActiveSubscription {
     access: watch::Receiver<Access>,
     /// Boxed once, not at each turn of the dispatcher.
     signals: Signals,
-    _guards: Vec<Box<dyn Any + Send>>,
+    _informer_handle: Box<dyn Any + Send>,
 }
 
 /// Whether the subscription's notifications are delivered.
@@ -76,7 +76,7 @@ struct Signals {
 
 impl ActiveSubscription {
     pub(super) fn new(subscription: Subscription, leads: bool) -> Self {
-        let Subscription { plan, listener, mut access, guards } = subscription;
+        let Subscription { plan, listener, mut access, informer_handle } = subscription;
         let decision = access.borrow_and_update().clone();
         let state = match decision {
             _ if !leads => {
@@ -107,7 +107,7 @@ impl ActiveSubscription {
             n_merged: 0,
             signals: Signals::new(listener, access.clone()),
             access,
-            _guards: guards,
+            _informer_handle: informer_handle,
         }
     }
 

@@ -128,14 +128,17 @@ impl ActiveGeneration {
     /// Polls the subscriptions and the work queue, beginning with another one each time, so that none
     /// starves.
     fn poll_due_call(&mut self, cx: &mut Context<'_>) -> Poll<DueCall> {
-        let n_sources = self.subscriptions.len() + usize::from(self.exported.reconciler);
+        let n_sources = self.subscriptions.len() + usize::from(self.keys.is_some());
         for offset in 0..n_sources {
             let source = self.turn.wrapping_add(offset) % n_sources;
             let due = match self.subscriptions.get_mut(source) {
                 Some(subscription) => subscription
                     .poll_notification(cx)
                     .map(|delivery| DueCall::Notification { subscription: source, delivery }),
-                None => poll_endless(&mut self.keys, cx).map(DueCall::Key),
+                None => match &mut self.keys {
+                    Some(keys) => poll_endless(keys, cx).map(DueCall::Key),
+                    None => Poll::Pending,
+                },
             };
             if due.is_ready() {
                 self.turn = self.turn.wrapping_add(1);

@@ -50,9 +50,9 @@ async fn a_suspended_plugin_whose_instances_trap_at_their_start_gets_none_until_
     rig.pass(Duration::from_secs(5)).await;
     assert!(rig.status().instances_lost > 3, "{:#?}", rig.status());
     rig.commands.suspend().await;
-    let (instances, losses) = (rig.instances(), rig.health.follow().borrow().losses);
+    let (instances, losses) = (rig.instances(), rig.health.follow().get().losses);
     rig.pass(Duration::from_secs(3_600)).await;
-    assert_eq!((rig.instances(), rig.health.follow().borrow().losses), (instances, losses));
+    assert_eq!((rig.instances(), rig.health.follow().get().losses), (instances, losses));
     assert_eq!((rig.status().phase, rig.received().len()), (Phase::Suspended, 1));
     *rig.guests.cannot_start.lock() = false;
     rig.commands.resume().await;
@@ -99,7 +99,7 @@ async fn what_is_parked_is_listed_with_reason_and_tries_and_can_be_redelivered()
     rig.pass(Duration::from_secs(30)).await;
     assert_eq!(rig.commands.parked().await, []);
     assert_eq!(rig.status().subscriptions[0].backlog.parked, 0);
-    let health = *rig.health.follow().borrow();
+    let health = rig.health.follow().get();
     assert_eq!(health, HealthView { losses: 3, missed_deadlines: 0 });
 }
 

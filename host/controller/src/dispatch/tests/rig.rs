@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::FutureExt as _;
+use futures::channel::mpsc;
+use futures::{FutureExt as _, SinkExt};
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::testing::FakeListWatch;
 use oarlock_informer::{GroupVersionResource, Notification, Object, SharedInformer, object::Namespaces};
 use oarlock_plugin::CallError;
 use oarlock_plugin::contract::{self, Content, Enqueue, Failure};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -250,7 +251,7 @@ impl Rig {
     pub(super) async fn serve(&self, script: impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static) {
         let subscription = self.open(SubscriptionPlan::of(self.subscription()).unwrap());
         let (switch, switched) = self.switch(script, subscription).await;
-        assert!(self.switches.send(switch).await.is_ok());
+        assert!(self.switches.clone().send(switch).await.is_ok());
         switched.await.unwrap();
     }
 
@@ -258,7 +259,7 @@ impl Rig {
     pub(super) async fn go_back(&self, reason: &str) {
         let subscription = self.open(SubscriptionPlan::of(self.subscription()).unwrap());
         let (switch, switched) = self.switch(|_| done(), subscription).await;
-        assert!(self.switches.send(switch.rolls_back(roll_back(reason))).await.is_ok());
+        assert!(self.switches.clone().send(switch.rolls_back(roll_back(reason))).await.is_ok());
         switched.await.unwrap();
     }
 
@@ -269,7 +270,7 @@ impl Rig {
         let unknown =
             GenerationSubscription::InheritsListener(Arc::new(SubscriptionPlan::of(unknown).unwrap()));
         let (switch, switched) = self.switch(|_| done(), unknown).await;
-        assert!(self.switches.send(switch.rolls_back(roll_back(reason))).await.is_ok());
+        assert!(self.switches.clone().send(switch.rolls_back(roll_back(reason))).await.is_ok());
         assert!(switched.await.is_err(), "the dispatcher refuses it");
     }
 
@@ -339,7 +340,7 @@ impl Rig {
             let listener =
                 self.informer.add_listener(subscriptions::listener_config(&plan, namespaces)).unwrap();
             let access = self.access.subscribe();
-            let subscription = Subscription { plan, listener, access, guards: Vec::new() };
+            let subscription = Subscription { plan, listener, access, informer_handle: Box::new(()) };
             GenerationSubscription::New(Box::new(subscription))
         }
     }

@@ -281,6 +281,6 @@ fn an_index_over_an_undeclared_read_is_an_error() {
         source: contract::IndexSource::OwnerUid,
     };
     let account: Account = "a/b".parse().unwrap();
-    let made = Cache::new("hello#1", account, Arc::new(gate), BTreeMap::new(), vec![index]);
+    let made = Cache::new("hello#1", account, Arc::new(gate), Readers::new(), vec![index]);
     assert!(matches!(made.err(), Some(Error::NotDeclared(_))));
 }

@@ -84,6 +84,7 @@ fn reconcilers<'a>(
         let found = plugins.binary_search_by(|(plugin, _)| plugin.cmp(name)).ok()?;
         Some(&*plugins[found].1)
     };
-    let with_queue = statuses.iter().filter_map(|it| Some((it, it.work_queue.as_ref()?, metrics(&it.name)?)));
+    let with_queue =
+        statuses.iter().filter_map(|it| Some((it, it.work_queue.as_deref()?, metrics(&it.name)?)));
     with_queue.collect()
 }

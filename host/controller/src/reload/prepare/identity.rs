@@ -7,7 +7,6 @@ use super::Preparation;
 use crate::account::Account;
 use crate::identity::{Identity, IdentityState};
 use crate::report::HostEvent;
-use crate::tasks::Criticality;
 
 // === impl Preparation ===
 
@@ -38,13 +37,7 @@ impl Preparation<'_> {
             }
         };
         let name = format!("account of {}", self.slot.name);
-        self.host.tasks.spawn(name, Criticality::Finite, |token| async move {
-            tokio::select! {
-                biased;
-                () = token.cancelled() => {}
-                () = follower.run(gate, on_change) => {}
-            }
-        });
+        self.host.tasks.spawn_unattended(name, |token| follower.run(gate, on_change, token));
         identity
     }
 }

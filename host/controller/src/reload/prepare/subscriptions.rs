@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_informer::{GroupVersionResource, listener::BacklogAccount, object::Content};
+use tokio::sync::watch;
 
 use super::{Error, Preparation};
+use crate::access::Access;
 use crate::dispatch::{GenerationSubscription, GenerationView};
 use crate::identity::Identity;
 use crate::informers::{InformerHandle, Purpose, Refused};
 use crate::kube_access::{Reader, Readers};
 use crate::plan::{self, Plan, ReadPlan, SubscriptionPlan};
-use crate::subscriptions::{self, FollowedAccess};
+use crate::subscriptions;
 
 /// How often the host checks whether its memory budget has room for informers that it refused.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -26,7 +28,7 @@ pub(super) struct Acquired {
 /// A subscription before its listener is open.
 pub(super) enum PendingSubscription {
     InheritsListener(Arc<SubscriptionPlan>),
-    New { plan: Arc<SubscriptionPlan>, handle: InformerHandle, access: FollowedAccess },
+    New { plan: Arc<SubscriptionPlan>, handle: InformerHandle, access: watch::Receiver<Access> },
 }
 
 // === impl Preparation ===

@@ -103,7 +103,7 @@ impl Preparation<'_> {
             for pending in pending {
                 let PendingSubscription::New { plan, handle, access } = pending else { continue };
                 waits_for.extend(handle.waits_for());
-                match &*access.decision.borrow() {
+                match &*access.borrow() {
                     Access::Allowed(_) => {}
                     Access::Forbidden(_) => return Err(RightsLost),
                     Access::Unknown(reason) => {
@@ -163,7 +163,7 @@ async fn all_ready(pending: &[PendingSubscription], reads: &[InformerHandle]) {
         PendingSubscription::New { handle, access, .. } => Some((handle, access)),
     });
     let allowed = new.clone().map(|(_, access)| async {
-        let mut access = access.decision.clone();
+        let mut access = access.clone();
         if access.wait_for(|access| matches!(access, Access::Allowed(_))).await.is_err() {
             std::future::pending::<()>().await;
         }

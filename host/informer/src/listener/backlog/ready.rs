@@ -115,6 +115,15 @@ impl ReadyQueue {
         self.new.len() + self.initial.len() + self.listed.len()
     }
 
+    /// Frees the memory that is kept for the next objects: a map that was used keeps a node.
+    pub(super) fn free_spare(&mut self) {
+        for objects in [&mut self.new, &mut self.initial] {
+            if objects.is_empty() {
+                *objects = BTreeMap::new();
+            }
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.new.clear();
         self.initial.clear();

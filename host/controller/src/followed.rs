@@ -74,20 +74,24 @@ impl<T: Copy> Follower<T> {
     /// Waits until the value is one that is waited for, and returns it. Returns none if it is not, and its
     /// owner is gone. Of two changes in quick succession only the second may be seen. Cancel-safe.
     pub(crate) async fn wait_for(&self, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
-        loop {
-            // Before the look: it is notified of any change from here on.
-            let changed = self.0.changed.notified();
-            {
-                let state = self.0.state.lock();
-                if is_wanted(&state.value) {
-                    return Some(state.value);
-                }
-                if state.has_ended {
-                    return None;
-                }
-            }
-            changed.await;
+        look_until(&self.0.changed, || {
+            let state = self.0.state.lock();
+            let value = is_wanted(&state.value).then_some(state.value);
+            (value.is_some() || state.has_ended).then_some(value)
+        })
+        .await
+    }
+}
+
+/// Looks now and after each notification, until there is something to return. No notification is missed.
+pub(crate) async fn look_until<T>(changed: &Notify, look: impl Fn() -> Option<T>) -> T {
+    loop {
+        // Before the look: it is notified of any change from here on.
+        let notified = changed.notified();
+        if let Some(found) = look() {
+            return found;
         }
+        notified.await;
     }
 }
 

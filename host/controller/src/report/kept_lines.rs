@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Line;
+use crate::followed::look_until;
 
 /// The memory that the kept lines about one plugin may take. The oldest lines are forgotten first.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
@@ -143,20 +144,11 @@ impl LineReader {
 
     /// Waits for further lines. Returns false when the plugin was unloaded.
     pub(crate) async fn changed(&self) -> bool {
-        loop {
-            // Before the look: it is notified of any line from here on.
-            let changed = self.kept.changed.notified();
-            {
-                let lines = self.kept.lines.lock();
-                if lines.is_complete {
-                    return false;
-                }
-                if lines.end() > self.next {
-                    return true;
-                }
-            }
-            changed.await;
-        }
+        look_until(&self.kept.changed, || {
+            let lines = self.kept.lines.lock();
+            (lines.is_complete || lines.end() > self.next).then_some(!lines.is_complete)
+        })
+        .await
     }
 }
 

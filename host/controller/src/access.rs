@@ -5,8 +5,8 @@
 //! user name and groups. There is no second permission language and no way around the gate.
 //!
 //! - The gate uses an answer for [`ALLOWED_FOR`] or [`DENIED_FOR`], counted from when it *asked*: a right
-//!   that is revoked is gone here after [`ALLOWED_FOR`] at the latest. A subscription asks every five
-//!   seconds, so its notifications stop up to five seconds later (docs/operating.md has the times).
+//!   that is revoked is gone here after [`ALLOWED_FOR`] at the latest. The task of an account asks every five
+//!   seconds, so notifications stop up to five seconds later (docs/operating.md has the times).
 //! - Callers that ask the same question at the same time share one review, or one look at the account.
 //! - When the API server cannot be asked, the decision is [`Access::Unknown`], never a guess.
 //! - A ServiceAccount that does not exist may do nothing, whatever RBAC still grants to its name.

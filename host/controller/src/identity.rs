@@ -5,36 +5,35 @@
 //! knew. The host therefore binds a generation to the account's uid, and checks it every few seconds. While
 //! the account is missing, and for good once another account has its name, the generation receives, reads and
 //! writes nothing.
+//!
+//! [`Identities`] has one task for each name and uid, which plugins may share. It checks the account, and
+//! asks the gate what the account may see, for all subscriptions of it.
 
+mod identities;
+mod shared_account;
+
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use oarlock_flow_control::clock;
+use oarlock_informer::GroupVersionResource;
+use oarlock_plugin::contract;
 use tokio::sync::watch;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use crate::access::{AccountState, Denial, Gate};
+pub(crate) use self::identities::Identities;
+use self::shared_account::SharedAccount;
+use crate::access::{Access, Denial};
 use crate::account::Account;
 
-/// How often the follower checks the account. The gate uses its answers for as long.
-const CHECK_AGAIN: Duration = Duration::from_secs(5);
-
 /// One ServiceAccount and its current state. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Identity {
-    account: Account,
-    uid: Arc<str>,
-    state: watch::Receiver<IdentityState>,
+    shared: Arc<SharedAccount>,
+    /// Called with each new state for as long as a clone exists.
+    _on_change: Option<Arc<OnChange>>,
 }
 
-/// Keeps the state of an [`Identity`] up to date.
-#[derive(Debug)]
-pub(crate) struct IdentityFollower {
-    account: Account,
-    uid: Arc<str>,
-    state: watch::Sender<IdentityState>,
-}
+/// Is called with each new state of an account.
+type OnChange = dyn Fn(IdentityState) + Send + Sync;
 
 /// Whether the account of an identity still exists.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,146 +49,62 @@ pub(crate) enum IdentityState {
 // === impl Identity ===
 
 impl Identity {
-    /// Creates the identity of an account that existed with this uid, and the follower that must run to keep
-    /// it up to date.
-    pub(crate) fn new(account: Account, uid: &str) -> (Self, IdentityFollower) {
-        let uid: Arc<str> = uid.into();
-        let (sender, state) = watch::channel(IdentityState::Present);
-        let identity = Self { account: account.clone(), uid: uid.clone(), state };
-        (identity, IdentityFollower { account, uid, state: sender })
-    }
-
-    /// Creates an identity without a follower.
+    /// Creates an identity that nothing keeps up to date.
     #[cfg(test)]
     pub(crate) fn unfollowed(account: Account) -> Self {
-        Self::new(account, "").0
+        Self { shared: Arc::new(SharedAccount::new(account, "".into())), _on_change: None }
     }
 
     /// Returns the account's name.
     #[must_use]
     pub(crate) fn account(&self) -> &Account {
-        &self.account
+        self.shared.account()
     }
 
     /// Returns whether both are the same account, not only accounts of the same name.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.account == other.account && self.uid == other.uid
+        self.account() == other.account() && self.uid() == other.uid()
     }
 
     /// Returns whether this is the identity of the given account, and that account exists.
     pub(crate) fn is_of(&self, account: &Account, uid: &str) -> bool {
-        self.account == *account && *self.uid == *uid && self.state() == IdentityState::Present
+        self.account() == account && **self.uid() == *uid && self.state() == IdentityState::Present
     }
 
     pub(crate) fn uid(&self) -> &Arc<str> {
-        &self.uid
+        self.shared.uid()
     }
 
     pub(crate) fn state(&self) -> IdentityState {
-        *self.state.borrow()
+        self.shared.state()
     }
 
-    /// Waits until the state changes, and returns it. Never returns when the follower has ended.
-    pub(crate) async fn changed(&mut self) -> IdentityState {
-        if self.state.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        *self.state.borrow_and_update()
+    /// Returns the gate's decision about these namespaces, which is kept up to date: the gate is asked every
+    /// few seconds for as long as a receiver exists. The first value is one that allows, from other receivers
+    /// of the same question, or `Unknown` until the gate has answered.
+    pub(crate) fn access_to(
+        &self,
+        resource: &GroupVersionResource,
+        namespaces: &contract::Namespaces,
+    ) -> watch::Receiver<Access> {
+        self.shared.access_to(resource, namespaces)
     }
 
     /// Returns why the plugin can do nothing as this account; `None` when the account exists.
     #[must_use]
     pub(crate) fn denial(&self) -> Option<Denial> {
-        match self.state() {
-            IdentityState::Present => None,
-            IdentityState::Missing => Some(Denial::NoAccount(self.account.clone())),
-            IdentityState::Replaced => Some(Denial::AccountReplaced(self.account.clone())),
-        }
-    }
-}
-
-// === impl IdentityFollower ===
-
-impl IdentityFollower {
-    /// Checks the account for as long as the identity is in use, or until the token is cancelled, and calls
-    /// `on_change` with each new state. An API server that cannot be asked does not change the state.
-    #[expect(clippy::manual_async_fn, reason = "an async function has each of its arguments twice")]
-    pub(crate) fn run(
-        self,
-        gate: Arc<Gate>,
-        on_change: impl Fn(IdentityState) + Send + Sync,
-        token: CancellationToken,
-    ) -> impl Future<Output = ()> + Send {
-        async move {
-            tokio::select! {
-                biased;
-                () = token.cancelled() => {}
-                () = self.state.closed() => {}
-                () = self.follow(&gate, &on_change) => {}
-            }
-        }
-    }
-
-    async fn follow(&self, gate: &Gate, on_change: &impl Fn(IdentityState)) {
-        loop {
-            // In a box, so that a task that waits for its next check is small.
-            let now = match Box::pin(gate.account(&self.account)).await {
-                Ok(AccountState::Present { uid }) if *uid == *self.uid => IdentityState::Present,
-                Ok(AccountState::Present { .. }) => IdentityState::Replaced,
-                Ok(AccountState::Missing) => IdentityState::Missing,
-                Err(_) => *self.state.borrow(),
-            };
-            if self.state.send_if_modified(|before| std::mem::replace(before, now) != now) {
-                on_change(now);
-            }
-            if now == IdentityState::Replaced {
-                // This state is final.
-                std::future::pending::<()>().await;
-            }
-            // Together with the subscriptions of the account, which ask as often.
-            tokio::time::sleep_until(clock::next_tick(Instant::now(), CHECK_AGAIN, &self.account)).await;
-        }
+        self.shared.denial()
     }
 
     #[cfg(test)]
     pub(crate) fn set(&self, state: IdentityState) {
-        self.state.send_replace(state);
+        self.shared.change_to(state);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::access::testing::{FakeReviewer, Known};
-
-    #[tokio::test(start_paused = true)]
-    async fn promise_5_an_identity_ends_when_its_account_is_replaced() {
-        let account: Account = "ns/p".parse().unwrap();
-        let reviewer = Arc::new(FakeReviewer::default());
-        let gate = Arc::new(Gate::with_reviewer(reviewer.clone(), Arc::new(Known(None)), reviewer.clone()));
-        let (mut identity, follower) = Identity::new(account.clone(), "the-first");
-        let other = Identity::new(account, "the-second").0;
-        assert!(!identity.is(&other));
-        let follow = follower.run(gate, |_| {}, CancellationToken::new());
-        let check = async {
-            assert_eq!(identity.denial(), None);
-            *reviewer.account.lock() = Some(AccountState::Missing);
-            assert_eq!(identity.changed().await, IdentityState::Missing);
-            insta::assert_snapshot!(identity.denial().unwrap(), @"the ServiceAccount ns/p does not exist");
-            // As after a restore of the cluster.
-            *reviewer.account.lock() = None;
-            assert_eq!(identity.changed().await, IdentityState::Present);
-            let second = AccountState::Present { uid: "the-second".to_owned() };
-            *reviewer.account.lock() = Some(second);
-            assert_eq!(identity.changed().await, IdentityState::Replaced);
-            insta::assert_snapshot!(identity.denial().unwrap(), @"the ServiceAccount ns/p was deleted and created again; the host loads the plugin again for the new one");
-            *reviewer.account.lock() = None;
-            tokio::time::sleep(Duration::from_secs(60)).await;
-            assert_eq!(identity.state(), IdentityState::Replaced, "this state is final");
-        };
-        tokio::select! {
-            () = follow => panic!("the follower ended while the identity was in use"),
-            () = check => {}
-        }
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (account, uid) = (self.account(), self.uid());
+        f.debug_struct("Identity").field("account", account).field("uid", uid).finish_non_exhaustive()
     }
 }

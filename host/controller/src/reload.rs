@@ -42,6 +42,7 @@ use crate::config::{self, Circumstances, Loaded, PluginFile};
 use crate::discovery::Discovery;
 use crate::dispatch::DispatcherShared;
 use crate::health::Health;
+use crate::identity::Identities;
 use crate::informers::{Informers, Prunings};
 use crate::metrics::Metrics;
 use crate::plugin_resource::{Definitions, Snapshot, is_of_object};
@@ -71,6 +72,7 @@ pub(crate) struct Host {
     pub(crate) engine: Engine,
     pub(crate) client: kube::Client,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) identities: Identities,
     pub(crate) discovery: Arc<Discovery>,
     pub(crate) informers: Informers,
     pub(crate) prunings: Prunings,

@@ -27,6 +27,7 @@ use crate::dispatch::{self, BusyLimit, FaultHook};
 pub use crate::dispatch::{RestartPolicy, RetryPolicy};
 use crate::drain::Drain;
 use crate::health::Health;
+use crate::identity::Identities;
 use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
 use crate::leadership::Leadership;
 pub use crate::metrics::ClientMetrics;
@@ -278,6 +279,7 @@ impl Runtime {
             reporter: reporter.clone(),
             engine,
             client,
+            identities: Identities::new(tasks.clone(), gate.clone()),
             gate,
             discovery,
             informers,

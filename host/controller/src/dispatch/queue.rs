@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
-use oarlock_informer::toolkit::workqueue::{self, WorkQueue, WorkQueueMetrics};
+use oarlock_informer::toolkit::workqueue::{self, RateLimiter, WorkQueue, WorkQueueMetrics};
 use oarlock_plugin::contract::{self, WorkKey};
 use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::{Charge, Use};
@@ -32,12 +32,14 @@ const LIMIT: usize = 100_000;
 
 /// A handle on one plugin's queue. Clones are handles on the same queue.
 #[derive(Clone)]
-pub(crate) struct PluginQueue {
+pub(crate) struct PluginQueue(Arc<PluginQueueShared>);
+
+struct PluginQueueShared {
     keys: WorkQueue<Key>,
-    state: Arc<Mutex<PluginQueueState>>,
+    state: Mutex<PluginQueueState>,
     /// How many calls are in progress that show the plugin what exists already, and how many others.
-    replays: Arc<AtomicUsize>,
-    events: Arc<AtomicUsize>,
+    replays: AtomicUsize,
+    events: AtomicUsize,
     initial_keys: InitialKeys,
     read_sets: ReadSets,
     causes: Causes,
@@ -67,41 +69,43 @@ struct PluginQueueState {
     versions: HashMap<Key, KeyVersion>,
 }
 
+/// A limiter that nothing asks: the dispatcher counts the failures of keys, and computes their delays.
+struct NoRetries;
+
 // === impl PluginQueue ===
 
 impl PluginQueue {
     /// Creates an empty queue that reports to the metrics and charges its keys to the plugin's account.
     #[must_use]
     pub(crate) fn new(account: &HostBytes, metrics: Arc<dyn WorkQueueMetrics>) -> Self {
-        let mut queue = Self::with(metrics);
-        queue.read_sets = ReadSets::default().charged(account.charge(Use::ReadSets, 0).ok());
-        queue.state.lock().charge = account.charge(Use::WorkQueue, 0).ok();
-        queue
+        let charge = |what| account.charge(what, 0).ok();
+        let state = PluginQueueState { charge: charge(Use::WorkQueue), ..PluginQueueState::default() };
+        Self::with(metrics, state, ReadSets::default().charged(charge(Use::ReadSets)))
     }
 
-    /// Creates an empty queue that charges nothing.
-    fn with(metrics: Arc<dyn WorkQueueMetrics>) -> Self {
+    fn with(metrics: Arc<dyn WorkQueueMetrics>, state: PluginQueueState, read_sets: ReadSets) -> Self {
         let initial_keys = InitialKeys::default();
         let order = Box::new(NewKeysFirst::new(initial_keys.clone()));
-        Self {
-            keys: WorkQueue::new(workqueue::Config { order, metrics, ..workqueue::Config::default() }),
-            state: Arc::default(),
-            replays: Arc::default(),
-            events: Arc::default(),
+        let config = workqueue::Config { order, rate_limiter: Box::new(NoRetries), metrics };
+        Self(Arc::new(PluginQueueShared {
+            keys: WorkQueue::new(config),
+            state: Mutex::new(state),
+            replays: AtomicUsize::new(0),
+            events: AtomicUsize::new(0),
             initial_keys,
-            read_sets: ReadSets::default(),
+            read_sets,
             causes: Causes::default(),
-        }
+        }))
     }
 
     /// Returns what the keys have read.
     pub(crate) fn read_sets(&self) -> &ReadSets {
-        &self.read_sets
+        &self.0.read_sets
     }
 
     /// Returns the sampled events that queued the keys.
     pub(super) fn causes(&self) -> &Causes {
-        &self.causes
+        &self.0.causes
     }
 
     /// Adds a key because something changed that it read. That is an event, also of a parked key.
@@ -110,7 +114,7 @@ impl PluginQueue {
     ///
     /// As [`PluginQueue::add`].
     pub(super) fn wake(&self, key: &Key, cause: Option<Cause>) -> Result<(), contract::Error> {
-        let mut state = self.state.lock();
+        let mut state = self.0.state.lock();
         if state.is_parked(key) {
             state.versions.entry(key.clone()).or_default().n_added += 1;
         }
@@ -125,7 +129,7 @@ impl PluginQueue {
     /// one.
     pub(crate) fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
         let key = Key::from(key);
-        let mut state = self.state.lock();
+        let mut state = self.0.state.lock();
         let is_replaying = self.is_replaying();
         if !is_replaying && state.is_parked(&key) {
             state.versions.entry(key.clone()).or_default().n_added += 1;
@@ -145,7 +149,7 @@ impl PluginQueue {
     ) -> Result<(), contract::Error> {
         let version = resource_version.parse().unwrap_or(0);
         let key = Key::from(key);
-        let mut state = self.state.lock();
+        let mut state = self.0.state.lock();
         self.add_key(&mut state, &key, None, is_initial, cause)?;
         let newest = state.versions.entry(key).or_default();
         newest.object = version.max(newest.object);
@@ -171,16 +175,16 @@ impl PluginQueue {
             state.held.insert(key.clone());
         }
         if !is_initial {
-            self.initial_keys.lock().remove(key);
+            self.0.initial_keys.lock().remove(key);
         } else if !is_held {
-            self.initial_keys.lock().insert(key.clone());
+            self.0.initial_keys.lock().insert(key.clone());
         }
         if let Some(cause) = cause {
-            self.causes.add(key, cause);
+            self.0.causes.add(key, cause);
         }
         match delay {
-            Some(delay) => self.keys.add_after(key.clone(), delay),
-            None => self.keys.add(key.clone()),
+            Some(delay) => self.0.keys.add_after(key.clone(), delay),
+            None => self.0.keys.add(key.clone()),
         }
         Ok(())
     }
@@ -197,17 +201,17 @@ impl PluginQueue {
     }
 
     fn counter(&self, is_replay: bool) -> &AtomicUsize {
-        if is_replay { &self.replays } else { &self.events }
+        if is_replay { &self.0.replays } else { &self.0.events }
     }
 
     /// Returns whether the plugin handles a replay and nothing else.
     fn is_replaying(&self) -> bool {
-        self.replays.load(Ordering::Relaxed) > 0 && self.events.load(Ordering::Relaxed) == 0
+        self.0.replays.load(Ordering::Relaxed) > 0 && self.0.events.load(Ordering::Relaxed) == 0
     }
 
     /// Returns the key's version.
     pub(super) fn version(&self, key: &Key) -> KeyVersion {
-        self.state.lock().versions.get(key).copied().unwrap_or_default()
+        self.0.state.lock().versions.get(key).copied().unwrap_or_default()
     }
 
     /// Returns the keys to work on, as a stream without end. [`PluginQueue::finish`] must follow each of
@@ -218,9 +222,9 @@ impl PluginQueue {
     }
 
     async fn next(&self) -> Key {
-        match self.keys.get().await {
+        match self.0.keys.get().await {
             Some(key) => {
-                let mut state = self.state.lock();
+                let mut state = self.0.state.lock();
                 if !state.parked.is_empty() {
                     state.parked.remove(&key);
                 }
@@ -228,7 +232,7 @@ impl PluginQueue {
                     state.deferred.remove(&key);
                 }
                 drop(state);
-                self.initial_keys.lock().remove(&key);
+                self.0.initial_keys.lock().remove(&key);
                 key
             }
             // The queue is never shut down while a caller waits.
@@ -239,9 +243,9 @@ impl PluginQueue {
     /// Takes a deferred key to work on; [`PluginQueue::finish`] must follow. Returns whether the key was
     /// deferred. A key that was added since is not taken: it comes out of the queue.
     pub(super) fn take_deferred(&self, key: &Key) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.0.state.lock();
         // In process, it does not come out of the queue a second time before the work on it ends.
-        state.deferred.contains(key) && self.keys.begin(key.clone()) && state.deferred.remove(key)
+        state.deferred.contains(key) && self.0.keys.begin(key.clone()) && state.deferred.remove(key)
     }
 
     /// Takes every key that is ready, as if the work on it were done.
@@ -260,7 +264,7 @@ impl PluginQueue {
     /// Ends the work on a key.
     pub(super) fn finish(&self, key: &Key, outcome: Outcome) {
         // The lock is held to the end, so that a key that is added meanwhile stays held.
-        let mut state = self.state.lock();
+        let mut state = self.0.state.lock();
         match outcome {
             Outcome::Done | Outcome::RequeueAfter(_) => {
                 if !state.failures.is_empty() {
@@ -278,82 +282,82 @@ impl PluginQueue {
             }
             Outcome::Cancelled => {}
         }
-        self.keys.done(key);
+        self.0.keys.done(key);
         match outcome {
-            Outcome::Done if !self.keys.holds(key) => state.release(key),
+            Outcome::Done if !self.0.keys.holds(key) => state.release(key),
             Outcome::Done | Outcome::Defer | Outcome::Park => {}
             Outcome::RequeueAfter(after) | Outcome::RetryAfter(after) => {
-                self.keys.add_after(key.clone(), after);
+                self.0.keys.add_after(key.clone(), after);
             }
-            Outcome::Cancelled => self.keys.add_after(key.clone(), Duration::ZERO),
+            Outcome::Cancelled => self.0.keys.add_after(key.clone(), Duration::ZERO),
         }
     }
 
     /// Frees the memory that is kept for the next keys.
     pub(super) fn free_spare(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.0.state.lock();
         let PluginQueueState { held, charge: _, failures, parked, deferred, versions } = &mut *state;
         [held, parked, deferred].into_iter().for_each(HashSet::shrink_to_fit);
         failures.shrink_to_fit();
         versions.shrink_to_fit();
         drop(state);
-        self.initial_keys.lock().shrink_to_fit();
+        self.0.initial_keys.lock().shrink_to_fit();
     }
 
     /// Returns how many calls in a row failed for the key.
     pub(super) fn n_failures(&self, key: &Key) -> u32 {
-        self.state.lock().failures.get(key).copied().unwrap_or(0)
+        self.0.state.lock().failures.get(key).copied().unwrap_or(0)
     }
 
     /// Tries all parked keys again. Returns how many.
     pub(super) fn retry_parked(&self) -> usize {
         let parked = self.parked();
         let n_parked = parked.len();
-        parked.into_iter().for_each(|key| self.keys.add(key));
+        parked.into_iter().for_each(|key| self.0.keys.add(key));
         n_parked
     }
 
     /// Tries all keys again whose last calls failed, and forgets how many did.
     pub(super) fn retry_failed(&self) {
-        let failures = std::mem::take(&mut self.state.lock().failures);
-        failures.into_keys().for_each(|key| self.keys.add(key));
+        let failures = std::mem::take(&mut self.0.state.lock().failures);
+        failures.into_keys().for_each(|key| self.0.keys.add(key));
     }
 
     /// Tries one parked key again. Returns whether it was parked.
     pub(super) fn retry_parked_key(&self, key: &Key) -> bool {
-        let is_parked = self.state.lock().parked.contains(key);
+        let is_parked = self.0.state.lock().parked.contains(key);
         if is_parked {
-            self.keys.add(key.clone());
+            self.0.keys.add(key.clone());
         }
         is_parked
     }
 
     /// Returns the parked keys.
     pub(super) fn parked(&self) -> Vec<Key> {
-        self.state.lock().parked.iter().cloned().collect()
+        self.0.state.lock().parked.iter().cloned().collect()
     }
 
     pub(super) fn n_parked(&self) -> usize {
-        self.state.lock().parked.len()
+        self.0.state.lock().parked.len()
     }
 
     /// Makes all deferred keys ready.
     pub(super) fn release_deferred(&self) {
-        let deferred = std::mem::take(&mut self.state.lock().deferred);
-        deferred.into_iter().for_each(|key| self.keys.add(key));
+        let deferred = std::mem::take(&mut self.0.state.lock().deferred);
+        deferred.into_iter().for_each(|key| self.0.keys.add(key));
     }
 
     /// Returns the state of the queue of a plugin with so many lanes.
     pub(super) fn stats(&self, lanes: usize) -> QueueStats {
-        let state = self.state.lock();
-        let ready = self.keys.len();
-        let delayed = self.keys.n_delayed() + state.deferred.len();
-        let oldest = self.keys.oldest_age();
-        let (unfinished, longest) = self.keys.unfinished();
-        let calls = self.replays.load(Ordering::Relaxed) + self.events.load(Ordering::Relaxed);
+        let state = self.0.state.lock();
+        let ready = self.0.keys.len();
+        let delayed = self.0.keys.n_delayed() + state.deferred.len();
+        let oldest = self.0.keys.oldest_age();
+        let (unfinished, longest) = self.0.keys.unfinished();
+        let calls = self.0.replays.load(Ordering::Relaxed) + self.0.events.load(Ordering::Relaxed);
         let mut parked_keys: Vec<_> = state.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
         parked_keys.sort();
-        let wakes_by_any_change = self.read_sets.n_any();
+        let wakes_by_any_change = self.0.read_sets.n_any();
         QueueStats {
             pending: (ready + delayed) as u64,
             ready: ready as u64,
@@ -367,6 +371,20 @@ impl PluginQueue {
             calls: calls as u64,
             lanes: lanes as u64,
         }
+    }
+}
+
+// === impl NoRetries ===
+
+impl RateLimiter<Key> for NoRetries {
+    fn when(&mut self, _: &Key) -> Duration {
+        Duration::ZERO
+    }
+
+    fn forget(&mut self, _: &Key) {}
+
+    fn n_requeues(&self, _: &Key) -> u32 {
+        0
     }
 }
 
@@ -394,14 +412,14 @@ impl PluginQueueState {
 impl PluginQueue {
     /// Returns how many keys are charged.
     pub(super) fn n_held(&self) -> usize {
-        self.state.lock().held.len()
+        self.0.state.lock().held.len()
     }
 }
 
 #[cfg(test)]
 impl Default for PluginQueue {
     fn default() -> Self {
-        Self::with(Arc::new(workqueue::NoMetrics))
+        Self::with(Arc::new(workqueue::NoMetrics), PluginQueueState::default(), ReadSets::default())
     }
 }
 

@@ -201,13 +201,13 @@ async fn bodies_are_charged_to_the_plugin_while_a_request_runs() {
 #[tokio::test(start_paused = true)]
 async fn promise_5_requests_of_a_deleted_account_are_forbidden() {
     let api = api();
-    let (identity, follower) = Identity::new("oarlock-plugins/hello".parse().unwrap(), "the-first");
-    let requester = requester_as(&api, identity);
+    let identity = Identity::unfollowed("oarlock-plugins/hello".parse().unwrap());
+    let requester = requester_as(&api, identity.clone());
     let configmaps = target("configmaps");
     requester.create(&configmaps, "a", "{}".to_owned()).await.unwrap();
     let n_requests = api.requests().len();
     for state in [IdentityState::Missing, IdentityState::Replaced] {
-        follower.set(state);
+        identity.set(state);
         let written = requester.create(&configmaps, "a", "{}".to_owned()).await;
         assert!(matches!(written, Err(Error::Forbidden(_))), "{written:?}");
         let deleted = requester.delete(&configmaps, &key("a", "b"), Propagation::Orphan, None, &none()).await;
@@ -217,7 +217,7 @@ async fn promise_5_requests_of_a_deleted_account_are_forbidden() {
         assert!(message.contains("the ServiceAccount oarlock-plugins/hello"), "{message}");
     }
     assert_eq!(api.requests().len(), n_requests);
-    follower.set(IdentityState::Present);
+    identity.set(IdentityState::Present);
     requester.create(&configmaps, "a", "{}".to_owned()).await.unwrap();
 }
 

@@ -11,21 +11,20 @@ use crate::report::HostEvent;
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    /// Creates the identity of an account, and the task that follows it for as long as the identity is in
-    /// use. When the account is replaced, the plugin is loaded again.
+    /// Returns the identity of an account, which is followed for as long as it is in use. When the account is
+    /// replaced, the plugin is loaded again.
     pub(super) fn follow_identity(&self, account: Account, uid: &str) -> Identity {
-        let (identity, follower) = Identity::new(account.clone(), uid);
-        let (gate, reporter) = (self.host.gate.clone(), self.host.reporter.clone());
-        let slot = Arc::downgrade(self.slot);
+        let reporter = self.host.reporter.clone();
+        let (slot, of) = (Arc::downgrade(self.slot), account.clone());
         let on_change = move |state| {
             let Some(slot) = slot.upgrade() else { return };
             let waits_for = match state {
                 IdentityState::Present => Vec::new(),
-                IdentityState::Missing => vec![missing(&account)],
+                IdentityState::Missing => vec![missing(&of)],
                 IdentityState::Replaced => {
                     slot.load_again.store(true, Ordering::Release);
                     vec![format!(
-                        "its next load, as the ServiceAccount {account}, which was deleted and created again"
+                        "its next load, as the ServiceAccount {of}, which was deleted and created again"
                     )]
                 }
             };
@@ -36,9 +35,7 @@ impl Preparation<'_> {
                 reporter.about(&slot.name, generation).report(HostEvent::PluginWaiting { waits_for });
             }
         };
-        let name = format!("account of {}", self.slot.name);
-        self.host.tasks.spawn_unattended(name, |token| follower.run(gate, on_change, token));
-        identity
+        self.host.identities.follow(account, uid, on_change)
     }
 }
 

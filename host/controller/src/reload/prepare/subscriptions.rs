@@ -42,7 +42,6 @@ impl Preparation<'_> {
         active: Option<&GenerationView>,
         identity: &Identity,
     ) -> Acquired {
-        let Self { host, slot, .. } = self;
         let inherits =
             |plan: &SubscriptionPlan| active.is_some_and(|it| it.can_inherit_listener(plan, identity));
         let of_subscription =
@@ -54,14 +53,7 @@ impl Preparation<'_> {
         let handles_of_reads = handles.split_off(plan.subscriptions.len());
         let pending = |(plan, handle): (Arc<SubscriptionPlan>, Option<InformerHandle>)| {
             let Some(handle) = handle else { return PendingSubscription::InheritsListener(plan) };
-            let access = subscriptions::follow_access(
-                &host.tasks,
-                host.gate.clone(),
-                identity.clone(),
-                plan.resource.clone(),
-                plan.namespaces.clone(),
-                format!("access of {} to {}", slot.name, plan.name),
-            );
+            let access = identity.access_to(&plan.resource, &plan.namespaces);
             PendingSubscription::New { plan, handle, access }
         };
         let reader = |(read, handle): (ReadPlan, Option<InformerHandle>)| {

@@ -208,6 +208,12 @@ impl Host {
         self.bytes("smaps_rollup", "Rss:")
     }
 
+    /// Returns the resident bytes that no file contains. Those of files, which are mostly the executable's,
+    /// differ by some MiB between two hosts.
+    pub(super) fn anonymous(&self) -> Result<u64> {
+        self.bytes("smaps_rollup", "Anonymous:")
+    }
+
     /// Returns the most bytes that were ever resident.
     pub(super) fn peak(&self) -> Result<u64> {
         self.bytes("status", "VmHWM:")

@@ -42,6 +42,12 @@ fn many(n: usize, config: &Value) -> Vec<PluginFile> {
     (0..n).map(|n| measured(format!("measured-{n}"), config.clone())).collect()
 }
 
+/// Returns the plugin with an account of its own.
+fn with_own_account(file: PluginFile) -> PluginFile {
+    let account = json!({"namespace": "default", "name": file.name});
+    file.with("serviceAccount", account)
+}
+
 impl Bench {
     pub(super) fn server(&self, pods: u64, events: u64) -> Result<Server> {
         let arguments = [("--pods", pods), ("--events", events)];
@@ -190,18 +196,18 @@ pub(super) fn traps(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Plugins of one component, beside a first one, of which the memory of one is the mean: the memory of a host
-/// differs by a megabyte between two starts.
+/// Plugins of one component, beside a first one, of which the memory of one is the mean.
 const FURTHER: usize = 400;
 
-/// Measures the memory of further plugins.
+/// Measures the memory of further plugins: the resident memory, and of idle ones the anonymous memory, since
+/// they are so small that the executable's pages would count.
 pub(super) fn memory(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let n_events = 5_000;
     let server = bench.server(PODS, n_events)?;
     let config = json!({"fields": CHANGING});
     let stateless = json!({"fields": CHANGING, "stateless": true});
     for _ in 0..bench.rounds {
-        let resident = |files: &[PluginFile], wait: Duration| -> Result<f64> {
+        let worked = |files: &[PluginFile], wait: Duration| -> Result<Host> {
             let control = Control::new(server.url())?;
             control.prepare("pods", "json", Some(n_events))?;
             let mut host = bench.start(&server, files)?;
@@ -209,18 +215,21 @@ pub(super) fn memory(bench: &Bench, figures: &mut Figures) -> Result<()> {
             host.settle()?;
             pause(wait);
             host.settle()?;
-            Ok(host.resident()? as f64 / 1024.0)
+            Ok(host)
         };
-        let one = resident(&many(1, &config), Duration::ZERO)?;
-        let more = resident(&many(1 + FURTHER, &config), Duration::ZERO)?;
-        Bench::note(figures, "kib_per_further_plugin", (more - one) / FURTHER as f64);
+        let further = |one: u64, more: u64| (more as f64 - one as f64) / 1024.0 / FURTHER as f64;
+        let one = worked(&many(1, &config), Duration::ZERO)?.resident()?;
+        let more = worked(&many(1 + FURTHER, &config), Duration::ZERO)?.resident()?;
+        Bench::note(figures, "kib_per_further_plugin", further(one, more));
         let dropped = |n| {
             let file = |file: PluginFile| file.with("instances", json!({"idleAfter": "2s"}));
             many(n, &stateless).into_iter().map(file).collect::<Vec<_>>()
         };
-        let one = resident(&dropped(1), Duration::from_secs(5))?;
-        let more = resident(&dropped(1 + FURTHER), Duration::from_secs(5))?;
-        Bench::note(figures, "kib_per_idle_stateless_plugin", (more - one) / FURTHER as f64);
+        let idle = |files: &[PluginFile]| worked(files, Duration::from_secs(5))?.anonymous();
+        let one = idle(&dropped(1))?;
+        Bench::note(figures, "kib_per_idle_stateless_plugin", further(one, idle(&dropped(1 + FURTHER))?));
+        let own: Vec<_> = dropped(1 + FURTHER).into_iter().map(with_own_account).collect();
+        Bench::note(figures, "kib_per_idle_stateless_plugin_with_own_account", further(one, idle(&own)?));
     }
     let distinct: Vec<_> = (0..101)
         .map(|n| {
@@ -252,14 +261,10 @@ pub(super) fn idle(bench: &Bench, figures: &mut Figures) -> Result<()> {
     // After its probation a version is stored as the last good one, which is not part of being idle.
     let at_rest = |file: PluginFile| file.with("probation", json!({"time": "1s"}));
     let plugins = |n| many(n, &json!({"fields": CHANGING})).into_iter().map(at_rest).collect::<Vec<_>>();
-    let own_account = |file: PluginFile| {
-        let account = json!({"namespace": "default", "name": file.name});
-        file.with("serviceAccount", account)
-    };
     let runs = [
         ("0_plugins", Vec::new()),
         ("100_plugins", plugins(100)),
-        ("100_accounts", plugins(100).into_iter().map(own_account).collect()),
+        ("100_accounts", plugins(100).into_iter().map(with_own_account).collect()),
     ];
     for (name, files) in (0..bench.rounds).flat_map(|_| &runs) {
         let mut host = bench.start(&server, files)?;

@@ -34,6 +34,7 @@ const LINES: &[(&str, &str, &str)] = &[
     ("KiB per further plugin", "kib_per_further_plugin", "≤ 200"),
     ("  of a component of its own", "kib_per_further_plugin_distinct", ""),
     ("KiB per idle stateless plugin", "kib_per_idle_stateless_plugin", "≤ 30"),
+    ("  with an account each", "kib_per_idle_stateless_plugin_with_own_account", ""),
     ("CPU ms per s, no plugin", "idle_cpu_ms_per_s_0_plugins", ""),
     ("CPU ms per s, 100 idle plugins", "idle_cpu_ms_per_s_100_plugins", "≤ 0.5"),
     ("  with an account each", "idle_cpu_ms_per_s_100_accounts", ""),

@@ -12,7 +12,6 @@
 mod identities;
 mod shared_account;
 
-use std::fmt;
 use std::sync::Arc;
 
 use oarlock_informer::GroupVersionResource;
@@ -29,7 +28,7 @@ use crate::account::Account;
 pub(crate) struct Identity {
     shared: Arc<SharedAccount>,
     /// Called with each new state for as long as a clone exists.
-    _on_change: Option<Arc<OnChange>>,
+    _on_change: Arc<OnChange>,
 }
 
 /// Is called with each new state of an account.
@@ -52,7 +51,7 @@ impl Identity {
     /// Creates an identity that nothing keeps up to date.
     #[cfg(test)]
     pub(crate) fn unfollowed(account: Account) -> Self {
-        Self { shared: Arc::new(SharedAccount::new(account, "".into())), _on_change: None }
+        Self { shared: Arc::new(SharedAccount::new(account, "".into())), _on_change: Arc::new(|_| {}) }
     }
 
     /// Returns the account's name.
@@ -99,12 +98,5 @@ impl Identity {
     #[cfg(test)]
     pub(crate) fn set(&self, state: IdentityState) {
         self.shared.change_to(state);
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (account, uid) = (self.account(), self.uid());
-        f.debug_struct("Identity").field("account", account).field("uid", uid).finish_non_exhaustive()
     }
 }

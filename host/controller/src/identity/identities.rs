@@ -67,7 +67,7 @@ impl Identities {
                 shared
             }
         };
-        Identity { shared, _on_change: Some(on_change) }
+        Identity { shared, _on_change: on_change }
     }
 }
 
@@ -100,6 +100,7 @@ mod tests {
     use oarlock_informer::GroupVersionResource;
     use oarlock_informer::object::Namespaces;
     use oarlock_plugin::contract;
+    use tokio::sync::watch;
     use tokio::time::Instant;
     use tokio_util::sync::CancellationToken;
 
@@ -145,6 +146,13 @@ mod tests {
         let states = Arc::new(Mutex::new(Vec::new()));
         let note = states.clone();
         (states, move |state| note.lock().push(state))
+    }
+
+    /// Waits until the identity may see all Pods, and returns that decision.
+    async fn allowed(identity: &Identity) -> watch::Receiver<Access> {
+        let mut access = identity.access_to(&pods(), &ALL);
+        access.wait_for(|it| matches!(it, Access::Allowed(_))).await.map(drop).unwrap();
+        access
     }
 
     const ALL: contract::Namespaces = contract::Namespaces::All;
@@ -195,8 +203,7 @@ mod tests {
         rig.allow();
         let (states, note) = noted();
         let identity = rig.identities.follow(account(), "the-first", note);
-        let mut access = identity.access_to(&pods(), &ALL);
-        access.wait_for(|it| matches!(it, Access::Allowed(_))).await.unwrap();
+        let mut access = allowed(&identity).await;
         *rig.reviewer.down.lock() = true;
         access.wait_for(|it| matches!(it, Access::Unknown(_))).await.unwrap();
         *rig.reviewer.down.lock() = false;
@@ -251,17 +258,17 @@ mod tests {
         let rig = Rig::new();
         rig.allow();
         let identity = rig.identities.follow(account(), "the-first", |_| {});
-        let allowed = async |plural: &str| {
+        let ask_and_wait = async |plural: &str| {
             let mut access = identity.access_to(&GroupVersionResource::new("", "v1", plural), &ALL);
             access.wait_for(|it| matches!(it, Access::Allowed(_))).await.map(drop).unwrap();
         };
         // From then on the gate knows the account.
-        allowed("nodes").await;
+        ask_and_wait("nodes").await;
         *rig.reviewer.stalls.lock() = Some(Duration::from_secs(4));
         let mut slow = identity.access_to(&pods(), &ALL);
         tokio::time::sleep(Duration::from_secs(1)).await;
         *rig.reviewer.stalls.lock() = None;
-        allowed("services").await;
+        ask_and_wait("services").await;
         assert!(matches!(&*slow.borrow_and_update(), Access::Unknown(_)), "it is not answered yet");
         slow.wait_for(|it| matches!(it, Access::Allowed(_))).await.unwrap();
     }
@@ -290,8 +297,7 @@ mod tests {
         let rig = Rig::new();
         rig.allow();
         let identity = rig.identities.follow(account(), "the-first", |_| {});
-        let mut access = identity.access_to(&pods(), &ALL);
-        access.wait_for(|it| matches!(it, Access::Allowed(_))).await.unwrap();
+        let mut access = allowed(&identity).await;
         // The gate asks by name, so it allows what the other account may.
         rig.replace_account(Some(AccountState::Present { uid: "the-second".to_owned() }));
         let replaced = Access::Forbidden(Denial::AccountReplaced(account()));

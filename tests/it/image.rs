@@ -154,7 +154,7 @@ impl Drop for Registry {
 /// Builds the image of the binary that is tested.
 fn build(layout: &Path) -> anyhow::Result<()> {
     let mut xtask = Command::new(env!("CARGO"));
-    xtask.args(["run", "--quiet", "--package", "xtask", "--", "image", "--profile", "dev", "--binary"]);
+    xtask.args(["xtask", "image", "--profile", "dev", "--binary"]);
     xtask.arg(binary("oarlock")?).arg("--layout").arg(layout).current_dir(checkout());
     output(&mut xtask).map(drop)
 }

@@ -27,7 +27,7 @@ const DASHBOARD: &str = "deploy/monitoring/dashboard.json";
 fn program() -> anyhow::Result<PathBuf> {
     oarlock_built_guests::needs("go");
     let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--package", "xtask", "--", "monitoring-check"])
+        .args(["xtask", "monitoring-check"])
         .current_dir(checkout())
         .stderr(Stdio::inherit())
         .output()

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use oarlock_built_guests::{component, missing, skip_rest};
+use oarlock_built_guests::{component, missing, skip, skip_rest};
 use oarlock_tests::host_process::checkout;
 
 use crate::command::{oarlock, refused, written};
@@ -121,9 +121,10 @@ impl Plugins {
                 None => built.push(folder.to_str().context("a path of UTF-8")?),
             }
         }
-        if !built.is_empty() {
-            written(checkout(), &[&["plugin", "test", "--no-build"], &built[..], arguments].concat())?;
+        if built.is_empty() {
+            skip(&skipped.join("; "));
         }
+        written(checkout(), &[&["plugin", "test", "--no-build"], &built[..], arguments].concat())?;
         skip_rest(&skipped);
         Ok(())
     }

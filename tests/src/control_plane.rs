@@ -26,7 +26,7 @@ pub async fn start() -> anyhow::Result<ControlPlane> {
 /// Returns the folder with the executables. xtask builds what is missing, and knows where.
 fn assets() -> anyhow::Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--package", "xtask", "--", "control-plane", "--path"])
+        .args(["xtask", "control-plane", "--path"])
         .current_dir(checkout())
         .stderr(Stdio::inherit())
         .output()

@@ -17,7 +17,7 @@ use crate::host_process::checkout;
 pub fn path(name: &str) -> anyhow::Result<PathBuf> {
     oarlock_built_guests::needs("go");
     let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--package", "xtask", "--", "tool", name])
+        .args(["xtask", "tool", name])
         .current_dir(checkout())
         .stderr(Stdio::inherit())
         .output()

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::checkout;
+use crate::lint::Lints;
 use crate::toolchain::command;
 
 /// A built test binary.
@@ -52,18 +53,9 @@ impl Target {
 /// Returns a cargo command in the checkout's root.
 ///
 /// All callers select the same packages, since another selection has other features and builds everything
-/// again. The variables that `cargo run` sets for xtask are removed, since build scripts would see a change
-/// and run again.
+/// again.
 pub(crate) fn cargo(subcommand: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    for (name, _) in std::env::vars_os() {
-        let is_of_xtask = name
-            .to_str()
-            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
-        if is_of_xtask {
-            cargo.env_remove(name);
-        }
-    }
     cargo.current_dir(checkout::root()).arg(subcommand);
     cargo
 }
@@ -87,9 +79,10 @@ pub(crate) fn build_example(name: &str) -> Result<()> {
 }
 
 /// Builds all tests and the programs that they run, and returns the test binaries.
-pub(crate) fn build_tests() -> Result<Vec<TestBinary>> {
+pub(crate) fn build_tests(lints: Lints) -> Result<Vec<TestBinary>> {
     let mut cargo = cargo("build");
     cargo.args(["--workspace", "--all-targets", "--message-format", "json-render-diagnostics"]);
+    lints.apply(&mut cargo)?;
     let output = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
     if !output.status.success() {
         bail!("the tests do not compile; see the output above");

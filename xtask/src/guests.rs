@@ -28,12 +28,22 @@ pub(crate) struct Args {
     names: Vec<String>,
 }
 
+/// Whether the guests with sources of others are built, which takes longest.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ported {
+    Build,
+    Skip,
+}
+
+/// Why a guest with sources of others is missing.
+const LEFT_OUT: &str = "left out with --skip-ported; cargo xtask guests builds it";
+
 // === impl Args ===
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { names } = self;
-        if names.is_empty() { build_all(&Missing::find()?) } else { build(&names) }
+        if names.is_empty() { build_all(&Missing::find()?, Ported::Build) } else { build(&names) }
     }
 }
 
@@ -42,18 +52,19 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
     build_each(select(find()?, names)?)
 }
 
-/// Builds all guests, except those whose toolchain is missing: their components are removed, so that no test
-/// uses an old one.
-pub(crate) fn build_all(missing: &Missing) -> Result<()> {
-    let (guests, skipped): (Vec<_>, Vec<_>) =
-        find()?.into_values().partition(|guest| missing.has(guest.language));
-    for Project { name, language, component, .. } in &skipped {
-        set_missing(
-            &checkout::guests(),
-            name,
-            missing.of(*language).map(|lack| format!("{language}: {lack}")).as_deref(),
-        )?;
-        if component.exists() {
+/// Builds all guests, except those that are left out and those whose toolchain is missing. The components of
+/// the latter are removed, so that no test uses an old one.
+pub(crate) fn build_all(missing: &Missing, ported: Ported) -> Result<()> {
+    let lack = |guest: &Project| match missing.of(guest.language) {
+        Some(lack) => Some(format!("{}: {lack}", guest.language)),
+        None if ported == Ported::Skip && ported::is_ported(guest) => Some(LEFT_OUT.to_owned()),
+        None => None,
+    };
+    let (guests, skipped): (Vec<_>, Vec<_>) = find()?.into_values().partition(|guest| lack(guest).is_none());
+    for guest in &skipped {
+        let Project { name, language, component, .. } = guest;
+        set_missing(&checkout::guests(), name, lack(guest).as_deref())?;
+        if !missing.has(*language) && component.exists() {
             fs::remove_file(component).with_context(|| format!("cannot remove {}", component.display()))?;
         }
     }

@@ -13,6 +13,7 @@ mod docs;
 mod fuzz;
 mod guests;
 mod image;
+mod lint;
 mod missing;
 mod monitoring;
 mod node;
@@ -79,8 +80,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Args::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+    let result = if lint::is_wrapper() {
+        lint::run_wrapper()
+    } else {
+        run(Args::parse().command).map(|()| ExitCode::SUCCESS)
+    };
+    match result {
+        Ok(code) => code,
         Err(error) => {
             progress::say(format!("xtask: {error:#}"));
             ExitCode::FAILURE

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use crate::guests::Ported;
+use crate::lint::Lints;
 use crate::missing::Missing;
 use crate::toolchain::command;
 use crate::{cargo, checkout, control_plane, guests, progress};
@@ -68,9 +70,9 @@ impl Args {
             None => {}
         }
         let record = Record::begin("soak.jsonl")?;
-        guests::build_all(&Missing::find()?)?;
+        guests::build_all(&Missing::find()?, Ported::Build)?;
         control_plane::build()?;
-        let binaries = cargo::build_tests()?;
+        let binaries = cargo::build_tests(Lints::Skip)?;
         let whole = binaries.iter().find(|binary| binary.package == "oarlock-tests" && binary.target == "it");
         let whole = whole.context("the end-to-end tests were not built")?;
         let (begun, mut rounds, mut failures) = (Instant::now(), 0, Vec::new());

@@ -14,6 +14,8 @@ use oarlock_guest_build::Language;
 
 use crate::cargo::{self, TestBinary};
 use crate::conformance::{self, UntestedCases};
+use crate::guests::Ported;
+use crate::lint::Lints;
 use crate::missing::Missing;
 use crate::tool::Tool;
 use crate::{checkout, control_plane, docs, guests, progress, sdk, tidy};
@@ -26,6 +28,12 @@ pub(crate) struct Args {
     /// Runs only tests whose name contains this text.
     #[arg(value_name = "FILTER")]
     filter: Option<String>,
+    /// Lints the workspace with clippy while it is compiled. A warning is an error.
+    #[arg(long)]
+    lint: bool,
+    /// Leaves out the controllers of others (`tests/ported`), whose builds take longest.
+    #[arg(long, conflicts_with = "node")]
+    skip_ported: bool,
     /// Runs the tests that need a real node, and no others. Needs root.
     #[arg(long)]
     node: bool,
@@ -50,24 +58,26 @@ const ORDER: [&str; 7] = [
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        let Self { filter, node, previous } = self;
+        let Self { filter, lint, skip_ported, node, previous } = self;
+        let lints = if lint { Lints::Deny } else { Lints::Skip };
         if node {
-            return node::run(filter.as_deref(), previous.as_deref());
+            return node::run(filter.as_deref(), previous.as_deref(), lints);
         }
+        let ported = if skip_ported { Ported::Skip } else { Ported::Build };
         tidy::check()?;
         conformance::check(UntestedCases::Fail)?;
         let missing = Missing::find()?;
         // One side mostly downloads, the other compiles.
         let (guests, binaries) = thread::scope(|scope| {
             let guests = scope.spawn(|| {
-                guests::build_all(&missing)?;
+                guests::build_all(&missing, ported)?;
                 if filter.is_none() {
                     sdk::check(&missing)?;
                 }
                 build_control_plane(&missing)?;
                 build_tools(&missing)
             });
-            let binaries = progress::step("the host and its tests", cargo::build_tests);
+            let binaries = progress::step("the host and its tests", || cargo::build_tests(lints));
             (guests.join(), binaries)
         });
         let mut binaries = binaries?;
@@ -95,6 +105,8 @@ impl Args {
         run_suite(&mut summary, "interleavings", interleavings()?.args(filter.as_slice()))?;
         let mut doc_tests = cargo::cargo("test");
         doc_tests.args(["--workspace", "--doc"]);
+        // As in the build of the tests: cargo compiles again what another program compiled.
+        lints.apply(&mut doc_tests)?;
         run_suite(&mut summary, "documentation", doc_tests.args(filter.as_slice()))?;
 
         print_out(&summary.to_string());
@@ -145,10 +157,14 @@ fn test_command(binary: &TestBinary) -> Command {
     let mut command = Command::new(&binary.executable);
     command.current_dir(&binary.folder);
     command.env("CARGO_MANIFEST_DIR", &binary.folder);
-    if binary.package == "oarlock-tests" {
+    let threads = match binary.package.as_str() {
         // Each test starts API servers and hosts, which would slow each other down.
-        command.arg("--test-threads=1");
-    }
+        "oarlock-tests" => Some(1),
+        // They wait for backoffs and retries most of the time.
+        "oarlock-controller" => Some(thread::available_parallelism().map_or(4, |cores| cores.get().max(4))),
+        _ => None,
+    };
+    command.args(threads.map(|threads| format!("--test-threads={threads}")));
     command
 }
 

@@ -66,7 +66,9 @@ impl Tool {
                 let mut go = Toolchain::find(TOOL_GO)?.go();
                 go.env("CGO_ENABLED", "0").env("GOBIN", folder);
                 command::run(
-                    go.args(["install", "-trimpath", "-ldflags=-s -w"]).arg(format!("{package}@{version}")),
+                    // Without optimisation: a test runs a tool for a moment, and its build takes minutes.
+                    go.args(["install", "-trimpath", "-ldflags=-s -w", "-gcflags=all=-N -l"])
+                        .arg(format!("{package}@{version}")),
                 )
             })
         })?;

@@ -10,9 +10,14 @@ use crate::{checkout, sdk};
 /// The folder of the guests with sources of others.
 pub(super) const FOLDER: &str = "tests/ported";
 
+/// Returns whether a guest has sources of others.
+pub(super) fn is_ported(guest: &Project) -> bool {
+    guest.folder.starts_with(checkout::root().join(FOLDER))
+}
+
 /// Fetches the sources of a guest that has some of others.
 pub(super) fn fetch(guest: &Project) -> Result<()> {
-    if !guest.folder.starts_with(checkout::root().join(FOLDER)) {
+    if !is_ported(guest) {
         return Ok(());
     }
     match guest.language {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::Record;
+use crate::lint::Lints;
 use crate::{progress, test};
 
 /// Injects each fault many times while objects change, checks that nothing was lost, and records the times.
@@ -57,7 +58,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { count, fault } = self;
         let record = Record::begin("soak-cluster.jsonl")?;
-        let mut command = test::node::prepare(None)?;
+        let mut command = test::node::prepare(None, Lints::Skip)?;
         command.arg("faults_lose_nothing").env("OARLOCK_NODE_FAULTS", count.to_string());
         if let Some(fault) = &fault {
             command.env("OARLOCK_NODE_FAULT", fault);

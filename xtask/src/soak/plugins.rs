@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::Record;
+use crate::lint::Lints;
 use crate::{cargo, checkout, guests, progress};
 
 /// The file of results.
@@ -80,7 +81,7 @@ impl SwapsArgs {
         let Self { count, changes, rate, host } = self;
         let record = Record::begin(FILE)?;
         guests::build(&["hostile", "hello-rust"].map(String::from))?;
-        let binaries = cargo::build_tests()?;
+        let binaries = cargo::build_tests(Lints::Skip)?;
         let whole = binaries.iter().find(|binary| binary.package == "oarlock-tests" && binary.target == "it");
         let whole = whole.context("the end-to-end tests were not built")?;
         let mut run = Command::new(&whole.executable);

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{self, TestBinary};
+use crate::lint::Lints;
 use crate::tool::Tool;
 use crate::{checkout, guests, image, previous, progress};
 
@@ -18,12 +19,12 @@ const ENABLED: &str = "OARLOCK_NODE_TESTS";
 const GUESTS: [&str; 4] = ["configmap-generator", "hello-rust", "mirror", "traps"];
 
 /// Runs the tests, or says why this machine cannot run them.
-pub(super) fn run(filter: Option<&str>, previous: Option<&Path>) -> Result<()> {
+pub(super) fn run(filter: Option<&str>, previous: Option<&Path>, lints: Lints) -> Result<()> {
     if let Some(lack) = oarlock_node::lacks() {
         progress::say(format!("SKIPPED the tests that need a real node: {lack}"));
         return Ok(());
     }
-    let mut command = prepare(previous)?;
+    let mut command = prepare(previous, lints)?;
     command.args(filter);
     let mut summary = Summary::default();
     super::run_suite(&mut summary, "a real node", &mut command)?;
@@ -36,10 +37,10 @@ pub(super) fn run(filter: Option<&str>, previous: Option<&Path>) -> Result<()> {
 
 /// Builds the node, the hosts and the tests, and returns the command that runs the tests. Without a program
 /// of the version before, its pinned commit is built.
-pub(crate) fn prepare(previous: Option<&Path>) -> Result<Command> {
+pub(crate) fn prepare(previous: Option<&Path>, lints: Lints) -> Result<Command> {
     oarlock_node::prepare(|| Tool::Crane.build())?;
     guests::build(&GUESTS.map(str::to_owned))?;
-    let binaries = progress::step("the host and its tests", cargo::build_tests)?;
+    let binaries = progress::step("the host and its tests", || cargo::build_tests(lints))?;
     let binary = binaries.iter().find(|binary| is_of_node(binary)).context("the tests were not built")?;
     let mut command = super::test_command(binary);
     command.env(ENABLED, "1").env("OARLOCK_NODE_CRANE", Tool::Crane.build()?);

@@ -38,8 +38,8 @@ impl Lints {
     }
 }
 
-/// Returns the file of this program under a name that cargo does not replace while it builds. Cargo compiles a
-/// crate again when the name changes, so the name has the settings of clippy.
+/// Returns the file of this program under a name that cargo does not replace while it builds. Cargo compiles
+/// a crate again when the name changes, so the name has the settings of clippy.
 fn wrapper() -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     include_str!("lint.rs").hash(&mut hasher);
@@ -78,9 +78,9 @@ pub(crate) fn run_wrapper() -> Result<ExitCode> {
     run(Command::new(rustc).args(args))
 }
 
-/// Returns the arguments for clippy: those of the compiler, except the output. Clippy writes metadata only, in
-/// a folder of its own, and does not report it to cargo: other crates wait for the metadata of the compiler.
-/// The files of an incremental build are the compiler's.
+/// Returns the arguments for clippy: those of the compiler, except the output. Clippy writes metadata only,
+/// in a folder of its own, and does not report it to cargo: other crates wait for the metadata of the
+/// compiler. The files of an incremental build are the compiler's.
 fn lint_args(args: &[OsString], metadata: &Path) -> Vec<OsString> {
     let mut lint_args: Vec<OsString> = Vec::new();
     let mut is_folder = false;

@@ -24,7 +24,7 @@ impl Stage {
         let rig = Rig::start().await;
         let stage = Self { rig };
         stage.put(MARKER, json!({})).await;
-        stage.reader(MARKER, json!({"get": MARKER})).await;
+        stage.create_reader(MARKER, json!({"get": MARKER})).await;
         stage.plugin(config);
         stage.rig.serves("wakes", 1).await;
         stage.until_runs(MARKER, 1).await;
@@ -35,8 +35,14 @@ impl Stage {
         self.rig.plugin_with("wakes", "wakes", json!({"config": config}));
     }
 
-    /// Creates a reader.
+    /// Creates a reader when the cache has all changes of Secrets before this call: each of the two kinds has
+    /// a watch, and there is no order between them.
     async fn reader(&self, name: &str, reads: Value) {
+        self.settle().await;
+        self.create_reader(name, reads).await;
+    }
+
+    async fn create_reader(&self, name: &str, reads: Value) {
         let metadata = json!({"name": name, "labels": {"role": "reader"}});
         let object: ConfigMap = serde_json::from_value(json!({"metadata": metadata, "data": reads})).unwrap();
         self.rig.config_maps().create(&PostParams::default(), &object).await.unwrap();

@@ -6,6 +6,7 @@ mod summary;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
@@ -43,16 +44,12 @@ pub(crate) struct Args {
     previous: Option<PathBuf>,
 }
 
-/// Packages in order of the duration of their tests. Other packages run before `oarlock`.
-const ORDER: [&str; 7] = [
-    "xtask",
-    "oarlock-informer",
-    "oarlock-dev-cluster",
-    "oarlock-plugin",
-    "oarlock-controller",
-    "oarlock",
-    "oarlock-tests",
-];
+/// Packages in order of the duration of their tests. Others follow.
+const ORDER: [&str; 6] =
+    ["xtask", "oarlock-informer", "oarlock-dev-cluster", "oarlock-plugin", "oarlock-controller", "oarlock"];
+
+/// The tests that start hosts and API servers.
+const WHOLE: &str = "oarlock-tests";
 
 // === impl Args ===
 
@@ -67,47 +64,27 @@ impl Args {
         tidy::check()?;
         conformance::check(UntestedCases::Fail)?;
         let missing = Missing::find()?;
-        // One side mostly downloads, the other compiles.
-        let (guests, binaries) = thread::scope(|scope| {
-            let guests = scope.spawn(|| {
-                guests::build_all(&missing, ported)?;
-                if filter.is_none() {
-                    sdk::check(&missing)?;
-                }
-                build_control_plane(&missing)?;
-                build_tools(&missing)
-            });
-            let binaries = progress::step("the host and its tests", || cargo::build_tests(lints));
-            (guests.join(), binaries)
-        });
-        let mut binaries = binaries?;
-        conformance::check_built(&binaries)?;
-        docs::check_built()?;
-        guests.map_err(|_| anyhow::anyhow!("the build of the guests panicked"))??;
-        binaries.retain(|binary| !node::is_of_node(binary));
-        binaries.sort_by_key(|binary| {
-            ORDER.iter().position(|name| *name == binary.package).unwrap_or(ORDER.len() - 2)
-        });
-
+        let filter = filter.as_deref();
         let mut summary = Summary::default();
-        for (name, folder) in [("guest-sdk", "guest-sdk/rust"), ("plugins", "plugins")] {
-            let mut command = native_guest_tests(&checkout::root().join(folder));
-            run_suite(&mut summary, name, command.args(filter.as_slice()))?;
-        }
-        for binary in &binaries {
-            let mut command = test_command(binary);
-            run_suite(
-                &mut summary,
-                &format!("{} {}", binary.package, binary.target),
-                command.args(filter.as_slice()),
-            )?;
-        }
-        run_suite(&mut summary, "interleavings", interleavings()?.args(filter.as_slice()))?;
-        let mut doc_tests = cargo::cargo("test");
-        doc_tests.args(["--workspace", "--doc"]);
-        // As in the build of the tests: cargo compiles again what another program compiled.
-        lints.apply(&mut doc_tests)?;
-        run_suite(&mut summary, "documentation", doc_tests.args(filter.as_slice()))?;
+        thread::scope(|scope| {
+            let (built, guests_are_built) = mpsc::channel();
+            let others = scope.spawn(move || {
+                guests::build_all(&missing, ported)?;
+                // The receiver is dropped if the host does not compile.
+                let _ = built.send(());
+                build_others(&missing, filter.is_none())
+            });
+            let binaries = progress::step("the host and its tests", || cargo::build_tests(lints))?;
+            conformance::check_built(&binaries)?;
+            docs::check_built()?;
+            let (last, suites) = in_order(binaries);
+            // Without guests, the thread ends with the error.
+            if guests_are_built.recv().is_ok() {
+                run_suites(&mut summary, &suites, filter, lints)?;
+            }
+            others.join().map_err(|_| anyhow::anyhow!("the build of the guests panicked"))??;
+            run_binaries(&mut summary, &last, filter)
+        })?;
 
         print_out(&summary.to_string());
         if !summary.is_success() {
@@ -115,6 +92,16 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// Builds what only the last tests need, and checks the SDKs. Most of it is in Go. The tests that run
+/// meanwhile mostly wait.
+fn build_others(missing: &Missing, check_sdks: bool) -> Result<()> {
+    if check_sdks {
+        sdk::check(missing)?;
+    }
+    build_control_plane(missing)?;
+    build_tools(missing)
 }
 
 /// Builds the real API server, whose sources are in Go.
@@ -133,6 +120,43 @@ fn build_control_plane(missing: &Missing) -> Result<()> {
 fn build_tools(missing: &Missing) -> Result<()> {
     if missing.has(Language::Go) {
         Tool::ALL.iter().try_for_each(|tool| tool.build().map(drop))?;
+    }
+    Ok(())
+}
+
+/// Returns the tests of the whole, and the others, fast ones first. Leaves out those that need a node.
+fn in_order(mut binaries: Vec<TestBinary>) -> (Vec<TestBinary>, Vec<TestBinary>) {
+    binaries.retain(|binary| !node::is_of_node(binary));
+    binaries
+        .sort_by_key(|binary| ORDER.iter().position(|name| *name == binary.package).unwrap_or(ORDER.len()));
+    binaries.into_iter().partition(|binary| binary.package == WHOLE)
+}
+
+/// Runs all tests but those of the whole.
+fn run_suites(
+    summary: &mut Summary,
+    binaries: &[TestBinary],
+    filter: Option<&str>,
+    lints: Lints,
+) -> Result<()> {
+    for (name, folder) in [("guest-sdk", "guest-sdk/rust"), ("plugins", "plugins")] {
+        let mut command = native_guest_tests(&checkout::root().join(folder));
+        run_suite(summary, name, command.args(filter))?;
+    }
+    run_binaries(summary, binaries, filter)?;
+    run_suite(summary, "interleavings", interleavings()?.args(filter))?;
+    let mut doc_tests = cargo::cargo("test");
+    doc_tests.args(["--workspace", "--doc"]);
+    // As in the build of the tests: cargo compiles again what another program compiled.
+    lints.apply(&mut doc_tests)?;
+    run_suite(summary, "documentation", doc_tests.args(filter))
+}
+
+fn run_binaries(summary: &mut Summary, binaries: &[TestBinary], filter: Option<&str>) -> Result<()> {
+    for binary in binaries {
+        let mut command = test_command(binary);
+        let name = format!("{} {}", binary.package, binary.target);
+        run_suite(summary, &name, command.args(filter))?;
     }
     Ok(())
 }
@@ -157,7 +181,7 @@ fn test_command(binary: &TestBinary) -> Command {
     let mut command = Command::new(&binary.executable);
     command.current_dir(&binary.folder);
     command.env("CARGO_MANIFEST_DIR", &binary.folder);
-    if binary.package == "oarlock-tests" {
+    if binary.package == WHOLE {
         // Each test starts API servers and hosts, which would slow each other down.
         command.arg("--test-threads=1");
     }

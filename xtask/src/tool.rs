@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -64,12 +65,8 @@ impl Tool {
         let folder = cache::entry(&format!("{name}-{version}"), |folder| {
             progress::step(&format!("{name} {version} (a few minutes, once)"), || {
                 let mut go = Toolchain::find(TOOL_GO)?.go();
-                go.env("CGO_ENABLED", "0").env("GOBIN", folder);
-                command::run(
-                    // Without optimisation: a test runs a tool for a moment, and its build takes minutes.
-                    go.args(["install", "-trimpath", "-ldflags=-s -w", "-gcflags=all=-N -l"])
-                        .arg(format!("{package}@{version}")),
-                )
+                build_fast(&mut go, "install").env("GOBIN", folder);
+                command::run(go.arg("-ldflags=-s -w").arg(format!("{package}@{version}")))
             })
         })?;
         Ok(folder.join(name))
@@ -79,7 +76,8 @@ impl Tool {
     const fn module(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Crane => ("crane", "github.com/google/go-containerregistry/cmd/crane", "v0.22.1"),
-            Self::Helm => ("helm", "helm.sh/helm/v4/cmd/helm", "v4.3.1"),
+            // It has the version of client-go that `guest-sdk/go-controller-runtime` has: see `build_fast`.
+            Self::Helm => ("helm", "helm.sh/helm/v4/cmd/helm", "v4.3.0"),
             Self::Kustomize => ("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "v5.8.1"),
             Self::PrometheusOperator => {
                 let module = "github.com/prometheus-operator/prometheus-operator";
@@ -87,6 +85,12 @@ impl Tool {
             }
         }
     }
+}
+
+/// Adds a subcommand that compiles without optimisation: a test runs a program for a moment, and its build
+/// takes minutes. Go compiles a package once for all builds with the same options.
+pub(crate) fn build_fast<'a>(go: &'a mut Command, subcommand: &str) -> &'a mut Command {
+    go.env("CGO_ENABLED", "0").args([subcommand, "-trimpath", "-gcflags=all=-N -l"])
 }
 
 /// Downloads a module, and copies its CustomResourceDefinitions.

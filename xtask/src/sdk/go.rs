@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use oarlock_guest_build::bindings;
 
+use crate::tool::build_fast;
 use crate::toolchain::command;
 use crate::toolchain::go::Toolchain;
 use crate::toolchain::versions::GUEST_GO;
@@ -62,7 +63,12 @@ fn check_module(toolchain: &Toolchain, module: &Path) -> Result<()> {
     // Generated code converts numbers into pointers, which vet refuses.
     let packages = command::output(toolchain.go().current_dir(module).args(["list", "./..."]))?;
     let packages: Vec<_> = packages.lines().filter(|package| !package.contains("/internal/wit/")).collect();
-    command::run(go(toolchain, module, "vet").args(&packages))?;
+    let native = |subcommand| {
+        let mut go = toolchain.go();
+        build_fast(go.current_dir(module), subcommand);
+        go
+    };
+    command::run(native("vet").args(&packages))?;
     // These would analyze all of client-go, which takes minutes.
     if !module.ends_with(CONTROLLER_RUNTIME) {
         command::run(
@@ -70,7 +76,7 @@ fn check_module(toolchain: &Toolchain, module: &Path) -> Result<()> {
         )?;
         command::run(go(toolchain, module, "run").arg(STATICCHECK).args(&packages))?;
     }
-    command::run(go(toolchain, module, "test").args(&packages))
+    command::run(native("test").args(&packages))
 }
 
 /// Fetches the sources that a module names in comments for `go generate`.

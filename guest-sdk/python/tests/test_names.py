@@ -1,9 +1,24 @@
+import math
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from oarlock import ObjectKey, ObjectRef, Requeue, Resource, Retry, WorkKey, annotation, label, pointer
+from oarlock import (
+    ObjectKey,
+    ObjectRef,
+    Plugin,
+    Requeue,
+    Resource,
+    Retry,
+    WorkKey,
+    annotation,
+    label,
+    pointer,
+    work_queue,
+)
 from oarlock.names import key_of, ref_of
+from oarlock.testing import FakeHost
 
 
 @pytest.mark.parametrize(
@@ -33,6 +48,31 @@ def test_names_come_from_keys_rows_and_whole_objects() -> None:
     assert key_of({"metadata": {"name": "node-1"}}) == ObjectKey("", "node-1")
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"namespace": "shop", "name": "web"},
+        {"metadata": {"namespace": "shop"}},
+        {"metadata": None},
+        ("shop", "web"),
+        "web",
+    ],
+)
+def test_what_names_no_object_is_refused_with_what_does(given: Any) -> None:
+    name = type(given).__name__
+    with pytest.raises(TypeError, match=rf"^this {name} does not name an object: give ObjectKey\(namespace,"):
+        key_of(given)
+    with pytest.raises(TypeError, match=f"^this {name} does not name a version of an object: give a row, an"):
+        ref_of(given)
+
+
+def test_a_lister_names_the_keys_that_it_takes() -> None:
+    plugin = Plugin("test", "1.0")
+    pods = plugin.lister("v1/pods")
+    with FakeHost(plugin), pytest.raises(TypeError, match="a whole object as a dict, which has `metadata`"):
+        pods.get({"namespace": "shop", "name": "web"})
+
+
 def test_parts_of_a_pointer_are_escaped() -> None:
     assert pointer("data", "a/b", "c~d") == "/data/a~1b/c~0d"
     assert label("app") == "/metadata/labels/app"
@@ -43,5 +83,25 @@ def test_durations_are_seconds_or_timedeltas_and_rounded_up() -> None:
     assert Requeue(after=1.0004).after_ms == 1001
     assert Requeue(after=timedelta(minutes=1)) == Requeue(after=60)
     assert Retry("later", after=0.5).after_ms == 500
-    with pytest.raises(ValueError, match="not negative"):
-        Requeue(after=-1)
+
+
+@pytest.mark.parametrize("given", [-1, timedelta(seconds=-1), math.nan, math.inf])
+def test_a_duration_is_finite_and_not_negative(given: Any) -> None:
+    with pytest.raises(ValueError, match="is not a duration: a duration is finite and not negative"):
+        Requeue(after=given)
+
+
+@pytest.mark.parametrize("given", ["30s", "30", True, b"30"])
+def test_what_is_no_duration_is_refused_with_what_is(given: Any) -> None:
+    plugin = Plugin("test", "1.0")
+    refused = f"^{given!r} is not a duration: give a number of seconds, such as 30, or a timedelta, not"
+    with pytest.raises(TypeError, match=refused):
+        plugin.schedule("tick", every=given)
+    with pytest.raises(TypeError, match=refused):
+        plugin.watch("v1/pods", resync=given)
+    with pytest.raises(TypeError, match=refused):
+        Requeue(after=given)
+    with pytest.raises(TypeError, match=refused):
+        Retry("later", after=given)
+    with FakeHost(plugin), pytest.raises(TypeError, match=refused):
+        work_queue.add(WorkKey("pods", "a", "b"), after=given)

@@ -97,6 +97,35 @@ const OPTIONS: Record<keyof WatchOptions<unknown, Fields>, true> = {
   onSynced: true,
 };
 
+/** The type of the value of a test. */
+interface Value {
+  is: string;
+  fits(value: unknown): boolean;
+}
+
+const BOOLEAN: Value = { is: "true or false", fits: (value) => typeof value === "boolean" };
+const JSON_VALUE: Value = { is: "a JSON value", fits: isJson };
+const JSON_VALUES: Value = {
+  is: "a list of JSON values",
+  fits: (value) => Array.isArray(value) && value.every(isJson),
+};
+const ORDERED: Value = {
+  is: "a number or a string",
+  fits: (value) => typeof value === "string" || Number.isFinite(value),
+};
+
+type TestName<T = Condition> = T extends unknown ? Exclude<keyof T, "at"> : never;
+
+const TESTS: Record<TestName, Value> = {
+  exists: BOOLEAN,
+  equals: JSON_VALUE,
+  differs: JSON_VALUE,
+  in: JSON_VALUES,
+  notIn: JSON_VALUES,
+  greater: ORDERED,
+  less: ORDERED,
+};
+
 /** A watch of one resource. */
 export class Watch {
   /** @internal */
@@ -139,8 +168,36 @@ export function watch<T extends object = KubernetesObject, const F extends Field
   options: WatchOptions<T, F> = {},
 ): Watch {
   const watched = typeof of === "string" ? resource(of) : of;
-  checkNames(`the watch of ${pathOf(watched)}`, options, OPTIONS);
+  const what = `the watch of ${pathOf(watched)}`;
+  checkNames(what, options, OPTIONS);
+  for (const condition of options.conditions ?? []) checkCondition(what, condition);
   return new Watch(watched, options as WatchOptions<unknown, Fields>);
+}
+
+/** Throws unless a condition has a pointer and one test, with a value of its type. */
+function checkCondition(watch: string, { at, ...tests }: { at: unknown }): void {
+  if (typeof at !== "string") {
+    throw new TypeError(`a condition of ${watch} has no JSON pointer; write at: "/spec/nodeName"`);
+  }
+  const what = `the condition on ${at} of ${watch}`;
+  checkNames(what, tests, TESTS, "test");
+  const [test, ...others] = Object.entries(tests);
+  if (test === undefined) {
+    throw new TypeError(`${what} has no test; the tests are ${Object.keys(TESTS).join(", ")}`);
+  }
+  if (others.length > 0) {
+    const names = Object.keys(tests).join(", ");
+    throw new TypeError(`${what} has several tests (${names}); write a condition for each`);
+  }
+  const [name, value] = test as [TestName, unknown];
+  if (!TESTS[name].fits(value)) {
+    throw new TypeError(`${what} has a wrong value for the test ${name}; give ${TESTS[name].is}`);
+  }
+}
+
+/** Returns whether JSON has such a value. The parts of lists and objects are not looked at. */
+function isJson(value: unknown): boolean {
+  return ["string", "boolean", "object"].includes(typeof value) || Number.isFinite(value);
 }
 
 function toCondition(condition: Condition): FieldCondition {

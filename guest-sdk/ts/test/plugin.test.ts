@@ -334,6 +334,35 @@ test("a misspelt option is refused with the options that there are", () => {
   );
 });
 
+test("a condition has one test, with a value of its type", () => {
+  const refused = (condition: object, message: string) =>
+    assert.throws(() => watch("v1/pods", { conditions: [condition] } as object), {
+      name: "TypeError",
+      message,
+    });
+  const on = "the condition on /spec/nodeName of the watch of v1/pods";
+  const tests = "the tests are exists, equals, differs, in, notIn, greater, less";
+  const at = "/spec/nodeName";
+  refused({ at, notin: ["a"] }, `${on} has an unknown test notin; ${tests}`);
+  refused({ at }, `${on} has no test; ${tests}`);
+  refused({ at, greater: 1, less: 5 }, `${on} has several tests (greater, less); write a condition for each`);
+  const wrong = (name: string, value: unknown, type: string) =>
+    refused({ at, [name]: value }, `${on} has a wrong value for the test ${name}; give ${type}`);
+  wrong("exists", "false", "true or false");
+  for (const value of [undefined, Number.NaN, 1n, () => true]) {
+    wrong("equals", value, "a JSON value");
+    wrong("differs", value, "a JSON value");
+    wrong("in", [value], "a list of JSON values");
+    wrong("less", value, "a number or a string");
+  }
+  wrong("notIn", "a", "a list of JSON values");
+  wrong("greater", null, "a number or a string");
+  refused(
+    { pointer: at, exists: true },
+    'a condition of the watch of v1/pods has no JSON pointer; write at: "/spec/nodeName"',
+  );
+});
+
 test("an exception about what components lack says so", () => {
   const tested = plugin({
     name: "a",

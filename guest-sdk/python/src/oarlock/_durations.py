@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 
 Duration = float | timedelta
@@ -11,8 +12,13 @@ Duration = float | timedelta
 def seconds(duration: Duration) -> float:
     """Return the number of seconds."""
     value = duration.total_seconds() if isinstance(duration, timedelta) else duration
-    if value < 0:
-        raise ValueError(f"a duration is not negative, as {duration!r} is")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(
+            f"{duration!r} is not a duration: give a number of seconds, such as 30, or a timedelta, not a "
+            "text such as '30s'"
+        )
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{duration!r} is not a duration: a duration is finite and not negative")
     return value
 
 

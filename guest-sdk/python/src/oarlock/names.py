@@ -87,24 +87,36 @@ class Versioned(Named, Protocol):
 
 
 AnyKey = Named | Mapping[str, Any]
-"""What names an object: `ObjectKey`, `WorkKey`, a row, an event, or an object as a dict."""
+"""What names an object: `ObjectKey`, `WorkKey`, a row, an event, or a whole object as a dict."""
 
 AnyVersion = Versioned | Mapping[str, Any]
-"""What names a version of an object: a row, an event, or an object as a dict."""
+"""What names a version of an object: a row, an event, or a whole object as a dict."""
 
 
 def key_of(named: AnyKey) -> ObjectKey:
     """Return the namespace and the name."""
-    if isinstance(named, Mapping):
-        metadata = named["metadata"]
-        return ObjectKey(metadata.get("namespace", ""), metadata["name"])
-    return ObjectKey(named.namespace, named.name)
+    try:
+        if isinstance(named, Mapping):
+            metadata = named["metadata"]
+            return ObjectKey(metadata.get("namespace", ""), metadata["name"])
+        return ObjectKey(named.namespace, named.name)
+    except (AttributeError, KeyError):
+        raise TypeError(
+            f"this {type(named).__name__} does not name an object: give ObjectKey(namespace, name), or a "
+            "whole object as a dict, which has `metadata` with a `name`"
+        ) from None
 
 
 def ref_of(versioned: AnyVersion) -> ObjectRef:
     """Return the namespace, name, uid and resourceVersion."""
-    if isinstance(versioned, Mapping):
-        metadata = versioned["metadata"]
-        uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
-        return ObjectRef(metadata.get("namespace", ""), metadata["name"], uid, version)
-    return ObjectRef(versioned.namespace, versioned.name, versioned.uid, versioned.resource_version)
+    try:
+        if isinstance(versioned, Mapping):
+            metadata = versioned["metadata"]
+            uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
+            return ObjectRef(metadata.get("namespace", ""), metadata["name"], uid, version)
+        return ObjectRef(versioned.namespace, versioned.name, versioned.uid, versioned.resource_version)
+    except (AttributeError, KeyError):
+        raise TypeError(
+            f"this {type(versioned).__name__} does not name a version of an object: give a row, an event, or "
+            "a whole object as a dict, which has `metadata` with a `name`"
+        ) from None

@@ -76,6 +76,7 @@ pub struct PluginFile {
 )]
 struct RawFile {
     /// The plugin's name: a DNS label, unique in the host.
+    #[serde(deserialize_with = "names::text")]
     #[schemars(length(min = 1, max = 63))]
     name: String,
     /// The path of the component, relative to the file.
@@ -182,7 +183,7 @@ impl PluginFile {
         }
         let raw: RawFile = match path.extension().and_then(|extension| extension.to_str()) {
             Some("yaml" | "yml") => {
-                serde_norway::from_str(text).map_err(|error| Error::from_yaml(path, &error))?
+                serde_norway::from_str(text).map_err(|error| Error::from_yaml(path, text, &error))?
             }
             Some("toml") => toml::from_str(text).map_err(|error| Error::from_toml(path, text, &error))?,
             _ => return Err(Error::Extension { path: path.to_owned() }),
@@ -239,9 +240,11 @@ impl PluginFile {
         names::dns_subdomain(&service_account.name)
             .map_err(|why| invalid("serviceAccount.name", &service_account.name, why))?;
 
-        limits.check().map_err(|source| Error::Limits { path: path.to_owned(), source })?;
+        limits
+            .check()
+            .map_err(|error| Error::range(path, text, &format!("limits.{}", error.field), &error))?;
         settings::check(concurrency, weight, &instances, &probation, retry.as_ref())
-            .map_err(|source| Error::Setting { path: path.to_owned(), source })?;
+            .map_err(|error| Error::range(path, text, error.key, &error))?;
 
         let folder = path.parent().unwrap_or(Path::new(""));
         Ok(Self {

@@ -144,7 +144,7 @@ fn every_bad_file_is_reported() {
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stderr, @"
     error: ./a.yaml:1:1: unknown key `nam`; did you mean `name`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)
-           ./b.toml:1:8: invalid type: integer `1`, expected a string
+           ./b.toml:1:8: invalid type: integer `1`, expected a text (a number needs quotes)
     ");
 }
 

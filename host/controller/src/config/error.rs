@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{names, settings};
+use super::names;
 use crate::regular_file;
 
 /// Why a plugin file is refused.
@@ -75,21 +75,15 @@ pub enum Error {
         /// Why it is invalid.
         why: names::Invalid,
     },
-    /// A limit that is out of range.
-    #[error("{}: {source}", path.display())]
-    Limits {
+    /// A value that is out of its range.
+    #[error("{}{line}: {message}", path.display())]
+    Range {
         /// The file.
         path: PathBuf,
-        /// The limit and its range.
-        source: oarlock_plugin::limits::OutOfRange,
-    },
-    /// Another setting that is out of range.
-    #[error("{}: {source}", path.display())]
-    Setting {
-        /// The file.
-        path: PathBuf,
-        /// The key and its range.
-        source: settings::OutOfRange,
+        /// The line of the key.
+        line: Place,
+        /// The key, the value and the range.
+        message: String,
     },
     /// Another file has the same plugin name.
     #[error("{}: the plugin name `{name}` is already used in {}", path.display(), first.display())]
@@ -121,9 +115,40 @@ pub(super) fn line_of(text: &str, value: &str) -> Place {
     Place { line, column: 0 }
 }
 
+/// Returns the line of a key such as `limits.memory`, which is not in the text if a default is at fault.
+fn line_of_key(text: &str, path: &str) -> Place {
+    let mut lines = text.lines().zip(1..).peekable();
+    let mut found = 0;
+    for key in path.split('.') {
+        // A mapping may be on one line.
+        while lines.next_if(|(line, _)| !has_key(line, key)).is_some() {}
+        match lines.peek() {
+            Some((_, line)) => found = *line,
+            None => return Place::default(),
+        }
+    }
+    Place { line: found, column: 0 }
+}
+
+/// Returns whether a line of YAML or TOML has a key, or is the header of a table with this name.
+fn has_key(line: &str, key: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || it == '-' || it == '_';
+    let is_key = |(start, _): (usize, &str)| {
+        let (before, after) =
+            (&line[..start], line[start + key.len()..].trim_start_matches(['"', '\'', ' ']));
+        !before.contains('#') && !before.ends_with(is_part) && after.starts_with([':', '=', ']'])
+    };
+    line.match_indices(key).any(is_key)
+}
+
 // === impl Error ===
 
 impl Error {
+    /// Returns the error of a value that is out of its range.
+    pub(super) fn range(path: &Path, text: &str, key: &str, error: &dyn fmt::Display) -> Self {
+        Self::Range { path: path.to_owned(), line: line_of_key(text, key), message: error.to_string() }
+    }
+
     /// Returns the path of the file or folder.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -135,8 +160,7 @@ impl Error {
             | Self::Extension { path }
             | Self::Parse { path, .. }
             | Self::Name { path, .. }
-            | Self::Limits { path, .. }
-            | Self::Setting { path, .. }
+            | Self::Range { path, .. }
             | Self::Duplicate { path, .. } => path,
         }
     }
@@ -146,7 +170,9 @@ impl Error {
     pub fn detail(&self) -> String {
         let text = self.to_string();
         let place = match self {
-            Self::Parse { place, .. } | Self::Name { line: place, .. } => *place,
+            Self::Parse { place, .. } | Self::Name { line: place, .. } | Self::Range { line: place, .. } => {
+                *place
+            }
             _ => Place::default(),
         };
         let prefix = format!("{}{place}: ", self.path().display());
@@ -158,16 +184,25 @@ impl Error {
         }
     }
 
-    pub(super) fn from_yaml(path: &Path, error: &serde_norway::Error) -> Self {
-        let place = error
+    pub(super) fn from_yaml(path: &Path, text: &str, error: &serde_norway::Error) -> Self {
+        let mut place = error
             .location()
             .map_or(Place::default(), |location| Place { line: location.line(), column: location.column() });
-        let text = error.to_string();
+        let error = error.to_string();
         // The text of the library ends in the place.
-        let message = match text.rfind(" at line ") {
-            Some(end) if place.line > 0 => &text[..end],
-            _ => &text,
+        let message = match error.rfind(" at line ") {
+            Some(end) if place.line > 0 => &error[..end],
+            _ => &error,
         };
+        // The library names the place of the mapping. Its keys begin in that column, unless it is on one
+        // line.
+        if let Some(key) = duplicate(message) {
+            let indent = |line: &str| line.len() - line.trim_start().len() + 1;
+            let is_there = |line: &str| indent(line) == place.column && has_key(line, key);
+            let lines = text.lines().zip(1..).skip(place.line.saturating_sub(1));
+            let second = lines.filter(|(line, _)| is_there(line)).nth(1);
+            place = second.map_or(place, |(_, line)| Place { line, column: 0 });
+        }
         Self::Parse { path: path.to_owned(), place, message: explain(message) }
     }
 
@@ -179,6 +214,12 @@ impl Error {
         });
         Self::Parse { path: path.to_owned(), place, message: explain(error.message()) }
     }
+}
+
+/// Returns the key that a message of serde calls a duplicate.
+fn duplicate(message: &str) -> Option<&str> {
+    let (_, key) = message.split_once("duplicate field `")?;
+    key.strip_suffix('`')
 }
 
 /// Rewrites a message of serde for operators and adds a suggestion.
@@ -205,6 +246,7 @@ fn explain(message: &str) -> String {
             let within = if within.is_empty() { String::new() } else { format!(" in `{within}`") };
             format!("the key `{key}` is missing{within}")
         }
+        [key] if duplicate(message).is_some() => format!("the key `{key}` is there twice"),
         _ if message == "recursion limit" => "it is nested too deeply".to_owned(),
         _ => in_plain_words(message.trim_end().replace('\n', "; ")),
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::de::{Deserializer, Visitor};
+
 /// Why a name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
@@ -41,6 +43,26 @@ pub(super) fn dns_label_from(text: &str) -> Option<String> {
     let name = name.trim_matches('-');
     let name = name[..name.len().min(63)].trim_end_matches('-');
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Reads a text. A number or another type is an error, as in a manifest for Kubernetes: YAML libraries take
+/// it for a text otherwise.
+pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    struct Text;
+
+    impl Visitor<'_> for Text {
+        type Value = String;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text (a number needs quotes)")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_owned())
+        }
+    }
+
+    deserializer.deserialize_any(Text)
 }
 
 fn check(name: &str, longest: usize, inner: &[char]) -> Result<(), Invalid> {

@@ -76,7 +76,7 @@ pub struct Retry {
 /// A value outside of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {got} is not {allowed}")]
-pub struct OutOfRange {
+pub(crate) struct OutOfRange {
     /// The key in the file, such as `instances.idleAfter`.
     pub key: &'static str,
     /// The value.
@@ -205,7 +205,14 @@ impl Retry {
     fn check(&self) -> Result<(), OutOfRange> {
         let Self { initial_delay, max_delay, parked_delay } = self;
         delay("retry.initialDelay", *initial_delay, DELAY)?;
-        delay("retry.maxDelay", *max_delay, (*initial_delay, DELAY.1))?;
+        delay("retry.maxDelay", *max_delay, DELAY)?;
+        if max_delay < initial_delay {
+            return Err(OutOfRange {
+                key: "retry.maxDelay",
+                got: units::show_duration(*max_delay),
+                allowed: format!("at least `retry.initialDelay`, {}", units::show_duration(*initial_delay)),
+            });
+        }
         delay("retry.parkedDelay", *parked_delay, PARKED)
     }
 }

@@ -61,8 +61,11 @@ fn the_error_of_a_missing_key_or_wrong_type_names_the_key() {
     insta::assert_snapshot!(error("name: hello\ncomponent: a.wasm\nserviceAccount: {namespace: a}\n"), @"plugins/hello/plugin.yaml:3:17: the key `name` is missing in `serviceAccount`");
     insta::assert_snapshot!(error(&GOOD.replace("suspend: true", "suspend: maybe")), @r#"plugins/hello/plugin.yaml:9:10: suspend: invalid type: string "maybe", expected a boolean"#);
     insta::assert_snapshot!(error(&format!("{GOOD}limits: {{memory: 64MB}}\n")), @r#"plugins/hello/plugin.yaml:10:18: limits.memory: invalid value: string "64MB", expected a size in bytes such as 64Mi (units: k, M, G, Ki, Mi, Gi)"#);
-    insta::assert_snapshot!(error(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"plugins/hello/plugin.yaml: limits.memory: 1Ki is not between 64Ki and 4Gi");
-    insta::assert_snapshot!(error("name: [\n"), @"plugins/hello/plugin.yaml:1:7: name: invalid type: sequence, expected a string");
+    insta::assert_snapshot!(error(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"plugins/hello/plugin.yaml:10: limits.memory: 1Ki is not between 64Ki and 4Gi");
+    insta::assert_snapshot!(error("name: [\n"), @"plugins/hello/plugin.yaml:1:7: name: invalid type: sequence, expected a text (a number needs quotes)");
+    insta::assert_snapshot!(error(&GOOD.replace("name: hello\ncomp", "name: 5\ncomp")), @"plugins/hello/plugin.yaml:1:7: name: invalid type: integer `5`, expected a text (a number needs quotes)");
+    insta::assert_snapshot!(error(&format!("{GOOD}name: b\n")), @"plugins/hello/plugin.yaml:10: the key `name` is there twice");
+    insta::assert_snapshot!(error(&format!("{GOOD}limits:\n  tries: 2\n  # tries: 5\n  tries: 3\n")), @"plugins/hello/plugin.yaml:13: the key `tries` is there twice");
     insta::assert_snapshot!(error(""), @"plugins/hello/plugin.yaml:1:1: the key `name` is missing");
     insta::assert_snapshot!(toml_error("name = \n"), @"hello.toml:1:8: string values must be quoted, expected literal string");
 }
@@ -84,19 +87,20 @@ fn the_settings_of_a_plugin_have_defaults_and_ranges() {
     assert_eq!((idle_after.as_secs(), recycle_after_calls, recycle_above_memory), (300, 1000, 32 << 20));
     assert!(file.probation.time.is_zero() && file.probation.max_losses == 0);
     let with = |line: &str| error(&format!("{GOOD}{line}\n"));
-    insta::assert_snapshot!(with("concurrency: 0"), @"plugins/hello/plugin.yaml: concurrency: 0 is not between 1 and 256");
-    insta::assert_snapshot!(with("concurrency: 257"), @"plugins/hello/plugin.yaml: concurrency: 257 is not between 1 and 256");
+    insta::assert_snapshot!(with("concurrency: 0"), @"plugins/hello/plugin.yaml:10: concurrency: 0 is not between 1 and 256");
+    insta::assert_snapshot!(with("concurrency: 257"), @"plugins/hello/plugin.yaml:10: concurrency: 257 is not between 1 and 256");
     insta::assert_snapshot!(with("concurrency: many"), @r#"plugins/hello/plugin.yaml:10:14: concurrency: invalid type: string "many", expected a whole number"#);
-    insta::assert_snapshot!(with("weight: 1001"), @"plugins/hello/plugin.yaml: weight: 1001 is not between 1 and 1000");
-    insta::assert_snapshot!(with("instances: {idleAfter: 5ms}"), @"plugins/hello/plugin.yaml: instances.idleAfter: 5ms is not 0s (off) or between 100ms and 1440m");
-    insta::assert_snapshot!(with("instances: {recycleAboveMemory: 1}"), @"plugins/hello/plugin.yaml: instances.recycleAboveMemory: 1 is not 0 (never) or between 64Ki and 4Gi");
+    insta::assert_snapshot!(with("weight: 1001"), @"plugins/hello/plugin.yaml:10: weight: 1001 is not between 1 and 1000");
+    insta::assert_snapshot!(with("instances: {idleAfter: 5ms}"), @"plugins/hello/plugin.yaml:10: instances.idleAfter: 5ms is not 0s (off) or between 100ms and 1440m");
+    insta::assert_snapshot!(with("instances: {recycleAboveMemory: 1}"), @"plugins/hello/plugin.yaml:10: instances.recycleAboveMemory: 1 is not 0 (never) or between 64Ki and 4Gi");
     insta::assert_snapshot!(with("instances: {idle: 5s}"), @"plugins/hello/plugin.yaml:10:13: unknown key `idle` in `instances` (known keys: idleAfter, recycleAfterCalls, recycleAboveMemory)");
     insta::assert_snapshot!(with("instances: 5s"), @r#"plugins/hello/plugin.yaml:10:12: instances: invalid type: string "5s", expected a mapping such as {idleAfter: 60s}"#);
-    insta::assert_snapshot!(with("probation: {time: 1441m}"), @"plugins/hello/plugin.yaml: probation.time: 1441m is not 0s (off) or between 100ms and 1440m");
-    insta::assert_snapshot!(with("retry: {initialDelay: 0s}"), @"plugins/hello/plugin.yaml: retry.initialDelay: 0ms is not between 1ms and 10m");
-    insta::assert_snapshot!(with("retry: {initialDelay: 2s, maxDelay: 1s}"), @"plugins/hello/plugin.yaml: retry.maxDelay: 1s is not between 2s and 10m");
-    insta::assert_snapshot!(with("retry: {parkedDelay: 0ms}"), @"plugins/hello/plugin.yaml: retry.parkedDelay: 0ms is not between 1s and 1440m");
-    insta::assert_snapshot!(with("probation: {maxLosses: 1001}"), @"plugins/hello/plugin.yaml: probation.maxLosses: 1001 is not between 0 and 1000");
+    insta::assert_snapshot!(with("probation: {time: 1441m}"), @"plugins/hello/plugin.yaml:10: probation.time: 1441m is not 0s (off) or between 100ms and 1440m");
+    insta::assert_snapshot!(with("retry: {initialDelay: 0s}"), @"plugins/hello/plugin.yaml:10: retry.initialDelay: 0ms is not between 1ms and 10m");
+    insta::assert_snapshot!(with("retry: {initialDelay: 2s, maxDelay: 1s}"), @"plugins/hello/plugin.yaml:10: retry.maxDelay: 1s is not at least `retry.initialDelay`, 2s");
+    insta::assert_snapshot!(with("retry: {parkedDelay: 0ms}"), @"plugins/hello/plugin.yaml:10: retry.parkedDelay: 0ms is not between 1s and 1440m");
+    insta::assert_snapshot!(with("retry:\n  initialDelay: 60m"), @"plugins/hello/plugin.yaml:11: retry.initialDelay: 60m is not between 1ms and 10m");
+    insta::assert_snapshot!(with("probation: {maxLosses: 1001}"), @"plugins/hello/plugin.yaml:10: probation.maxLosses: 1001 is not between 0 and 1000");
 }
 
 #[test]
@@ -144,13 +148,13 @@ fn the_detail_of_an_error_leaves_the_path_out() {
     line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)
     ");
     insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is not a valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
-    insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"limits.memory: 1Ki is not between 64Ki and 4Gi");
+    insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"line 10: limits.memory: 1Ki is not between 64Ki and 4Gi");
 }
 
 #[test]
 fn the_error_of_a_wrong_type_names_the_expected_type() {
     insta::assert_snapshot!(error("name: a\ncomponent: a.wasm\nserviceAccount: hello\n"), @r#"plugins/hello/plugin.yaml:3:17: serviceAccount: invalid type: string "hello", expected a mapping such as {namespace: oarlock-plugins, name: my-plugin}"#);
-    insta::assert_snapshot!(error("name:\ncomponent: a.wasm\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml: name `` is not a valid name: it is empty");
+    insta::assert_snapshot!(error("name:\ncomponent: a.wasm\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml:1:6: name: no value, expected a text (a number needs quotes)");
     insta::assert_snapshot!(error("name: a\ncomponent: [a]\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml:2:12: component: invalid type: sequence, expected a path");
     insta::assert_snapshot!(error("just text\n"), @r#"plugins/hello/plugin.yaml:1:1: invalid type: string "just text", expected a mapping with the keys `name`, `component` and `serviceAccount`"#);
     insta::assert_snapshot!(error("- a\n"), @"plugins/hello/plugin.yaml:1:1: invalid type: sequence, expected a mapping with the keys `name`, `component` and `serviceAccount`");
@@ -253,7 +257,7 @@ fn a_loaded_plugin_keeps_its_name_against_a_file_that_sorts_first() {
     folder.write("b.yaml", "name: [");
     insta::assert_snapshot!(folder.load(&all, running), @"
     a.yaml: the plugin name `hello` is already used in b.yaml
-    b.yaml:1:7: name: invalid type: sequence, expected a string
+    b.yaml:1:7: name: invalid type: sequence, expected a text (a number needs quotes)
     ");
     folder.write("b.yaml", "");
     insta::assert_snapshot!(folder.load(&all, running), @"

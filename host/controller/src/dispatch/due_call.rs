@@ -138,12 +138,16 @@ impl DueCall {
 
     /// Returns the object, subscription or key of the call as text, such as `pods default/web`.
     pub(super) fn describe(&self, active: &ActiveGeneration) -> String {
-        let name = |subscription: usize| &active.subscriptions[subscription].plan.name;
+        self.describe_with(|subscription| active.subscriptions[subscription].plan.name.clone())
+    }
+
+    /// The same with the names of the subscriptions.
+    pub(super) fn describe_with(&self, subscription_name: impl Fn(usize) -> String) -> String {
         match self {
             Self::Notification { subscription, delivery } => {
-                format!("{} {}", name(*subscription), delivery.key)
+                format!("{} {}", subscription_name(*subscription), delivery.key)
             }
-            Self::Synced { subscription } => name(*subscription).clone(),
+            Self::Synced { subscription } => subscription_name(*subscription),
             Self::Key(key) => key.to_string(),
         }
     }

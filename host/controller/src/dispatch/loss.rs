@@ -5,7 +5,7 @@ use std::time::Duration;
 use oarlock_plugin::CallError;
 use tokio::time::Instant;
 
-use super::active_generation::ActiveGeneration;
+use super::active_generation::{ActiveGeneration, DrainingGeneration};
 use super::crash_backoff::Loss;
 use super::due_call::DueCall;
 use super::health::GenerationHealth;
@@ -62,6 +62,30 @@ impl Dispatcher {
         self.instance_lost(active, "start", String::new(), None, lane, Instant::now(), error);
     }
 
+    /// Notes that a call of a generation that drains cost it an instance. Nothing replaces the instance: the
+    /// version that serves gets the call.
+    pub(super) fn lost_while_draining(
+        &self,
+        draining: &DrainingGeneration,
+        due: &DueCall,
+        error: &CallError,
+    ) {
+        let function = due.function();
+        let reason = self.count_loss(&draining.health, &draining.progress, function, error);
+        let name = |subscription: usize| draining.listeners[subscription].name().to_owned();
+        draining.reporter.report(HostEvent::InstanceLost {
+            function,
+            about: due.describe_with(name),
+            reason,
+            message: error.to_string(),
+            output: error.output().to_owned(),
+            backtrace: error.backtrace().to_owned(),
+            losses: 1,
+            restart_after_ms: None,
+            next_try: None,
+        });
+    }
+
     /// Counts an instance of a generation that was lost in a function, and returns the reason.
     pub(super) fn count_loss(
         &self,
@@ -112,7 +136,7 @@ impl Dispatcher {
             output: error.output().to_owned(),
             backtrace: error.backtrace().to_owned(),
             losses,
-            restart_after_ms: milliseconds(wait),
+            restart_after_ms: Some(milliseconds(wait)),
             next_try,
         });
     }

@@ -106,7 +106,7 @@ impl Dispatcher {
                 outcome
             }
             Err(error) => {
-                self.count_loss(&draining.health, &draining.progress, due.function(), &error);
+                self.lost_while_draining(draining, due, &error);
                 Outcome::RetryAfter(Duration::ZERO)
             }
         };

@@ -356,8 +356,9 @@ pub enum HostEvent {
         backtrace: String,
         /// The number of losses in a row.
         losses: u32,
-        /// The time until a fresh instance is made.
-        restart_after_ms: u64,
+        /// The time until a fresh instance is made; `None` in a generation that another one has replaced.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        restart_after_ms: Option<u64>,
         /// The next call for the same object or key.
         #[serde(flatten)]
         next_try: Option<NextTry>,

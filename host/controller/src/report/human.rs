@@ -118,9 +118,10 @@ impl HostEvent {
                     Some(_) => write!(f, "refused: {message}")?,
                     None => write!(f, "{file} refused: {message}")?,
                 }
+                f.write_str(full_stop(message))?;
                 f.write_str(match older_version_serves {
-                    true => ". The version before keeps serving",
-                    false => ". No version serves",
+                    true => " The version before keeps serving",
+                    false => " No version serves",
                 })
             }
             Self::PluginCompiling { bytes, before } => {
@@ -128,7 +129,11 @@ impl HostEvent {
                 if *before > 0 { write!(f, ", after {before} other components") } else { Ok(()) }
             }
             Self::ComponentUnfinished { file, message } => {
-                write!(f, "{file} cannot be used: {message}. It has just changed, so the host reads it again")
+                let stop = full_stop(message);
+                write!(
+                    f,
+                    "{file} cannot be used: {message}{stop} It has just changed, so the host reads it again"
+                )
             }
             Self::PluginAccepted { file } => {
                 write!(f, "{file} is valid again. The version that serves was made from it")
@@ -136,7 +141,7 @@ impl HostEvent {
             // The command follows, each of its lines on a line of its own.
             Self::PluginExample { text, command: _ } => f.write_str(text),
             Self::PluginWaiting { waits_for } => {
-                write!(f, "does not serve yet, waits for {}", waits_for.join(", "))
+                write!(f, "does not serve yet, waits for {}", waits_for.join("; "))
             }
             Self::PluginPanicked { doing, message } => {
                 write!(f, "the host panicked in {doing}: {message}. The host loads the plugin again")
@@ -213,8 +218,9 @@ impl HostEvent {
                     about => write!(f, "instance lost in {function} of {about} ({reason}): {message}. ")?,
                 }
                 match restart_after_ms {
-                    0 => f.write_str("A fresh instance starts at once")?,
-                    wait => {
+                    None => f.write_str("The version that serves gets the call")?,
+                    Some(0) => f.write_str("A fresh instance starts at once")?,
+                    Some(wait) => {
                         write!(f, "A fresh instance starts in {wait} ms, after {losses} losses in a row")?;
                     }
                 }
@@ -298,6 +304,11 @@ fn indented<'a>(f: &mut Formatter<'_>, lines: impl Iterator<Item = &'a str>) -> 
 
 fn wanted(f: &mut Formatter<'_>, by: &[String]) -> fmt::Result {
     if by.is_empty() { Ok(()) } else { write!(f, ". Wanted by {}", by.join(", ")) }
+}
+
+/// Returns what ends the sentence of a message: nothing if it has an end.
+fn full_stop(message: &str) -> &'static str {
+    if message.ends_with(['?', '.', '!']) { "" } else { "." }
 }
 
 struct Named<'a>(&'a str, &'a str);

@@ -105,7 +105,7 @@ fn text_of_a_guest_cannot_control_a_terminal() {
             output: text(),
             backtrace: text(),
             losses: 1,
-            restart_after_ms: 1,
+            restart_after_ms: Some(1),
             next_try: None,
         },
         HostEvent::GuestLog {
@@ -158,7 +158,7 @@ fn a_lost_instance_is_reported_with_its_object_output_and_named_frames() {
         output: "Traceback:\n  File \"a.py\", line 3\n\tin f\nValueError: \u{1b}[31mno".into(),
         backtrace: "wasm backtrace:\n    0: a!<wasm function 7>\n    1: a!on-add".into(),
         losses: 1,
-        restart_after_ms: 0,
+        restart_after_ms: Some(0),
         next_try: Some(NextTry { tries: 1, after_ms: Some(200) }),
     };
     let mut event = serde_json::to_value(&lost).unwrap();
@@ -190,7 +190,7 @@ fn a_backtrace_without_names_is_not_shown_beside_what_the_guest_wrote() {
         output: output.into(),
         backtrace: "wasm backtrace:\n    0: a!<wasm function 7>".into(),
         losses: 1,
-        restart_after_ms: 0,
+        restart_after_ms: Some(0),
         next_try: None,
     };
     assert!(!at(lost("panic: no")).to_string().contains("wasm backtrace"));

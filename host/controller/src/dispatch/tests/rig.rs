@@ -398,12 +398,26 @@ impl Rig {
 
     /// Returns how long each restart took that was reported since the last question.
     pub(super) fn restarts(&mut self) -> Vec<Duration> {
-        let lines = std::iter::from_fn(|| self.reports.next().now_or_never().flatten());
         let took = |line: report::Line| match line.event {
             report::HostEvent::InstanceRestarted { took_us, .. } => Some(Duration::from_micros(took_us)),
             _ => None,
         };
-        lines.filter_map(took).collect()
+        self.lines().filter_map(took).collect()
+    }
+
+    /// Returns the lost instances that were reported since the last call.
+    pub(super) fn losses(&mut self) -> Vec<String> {
+        let lost = |line: report::Line| match line.event {
+            report::HostEvent::InstanceLost { function, about, reason, restart_after_ms, .. } => {
+                Some(format!("{function} {about}: {reason}, next instance {restart_after_ms:?}"))
+            }
+            _ => None,
+        };
+        self.lines().filter_map(lost).collect()
+    }
+
+    fn lines(&mut self) -> impl Iterator<Item = report::Line> {
+        std::iter::from_fn(|| self.reports.next().now_or_never().flatten())
     }
 
     pub(super) fn instances(&self) -> usize {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use oarlock_informer::object::Namespaces;
 use oarlock_plugin::contract::{Enqueue, Failure, RetryInfo};
 
-use super::rig::{Rig, done, retry};
+use super::rig::{Rig, done, retry, trap};
 use crate::access::Access;
 use crate::dispatch::RetryPolicy;
 use crate::generations::GenerationState;
@@ -159,4 +159,20 @@ async fn a_call_that_ends_after_a_swap_is_repeated_after_the_wait_that_it_asks_f
         assert_eq!((&*last.text, last.instance), ("update a@2-3", 2));
         assert_eq!(last.after - began, Duration::from_secs(10 + waits));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_costs_an_instance_after_a_swap_is_reported_and_made_by_the_version_that_serves() {
+    let mut rig = Rig::new(&["n/a"]).await;
+    rig.stateless = true;
+    rig.serve(|call| if call.text == "update a@2-3" { trap() } else { done() }).await;
+    rig.until("synced 0").await;
+    *rig.guests.takes.lock() = Duration::from_secs(10);
+    rig.api.put("n/a");
+    rig.until("update a@2-3").await;
+    rig.serve(|_| done()).await;
+    rig.pass(Duration::from_secs(60)).await;
+    let last = rig.calls().pop().unwrap();
+    assert_eq!((&*last.text, last.instance), ("update a@2-3", 2));
+    assert_eq!(rig.losses(), ["on-update pods n/a: trap, next instance None"]);
 }

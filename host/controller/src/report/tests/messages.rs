@@ -67,6 +67,7 @@ fn examples() -> Vec<HostEvent> {
             older_version_serves: true,
         },
         HostEvent::ComponentUnfinished { file: text("hello.wasm"), message: text("the file is empty") },
+        HostEvent::ComponentUnfinished { file: text("hello.wasm"), message: text("was it copied?") },
         HostEvent::PluginAccepted { file: text("hello.yaml") },
         HostEvent::PluginExample {
             text: text("hello greets each Pod:"),
@@ -117,9 +118,10 @@ fn examples() -> Vec<HostEvent> {
             message: text("notified"),
             pairs: Pairs(vec![(text("n"), text("1"))]),
         },
-        instance_lost("pods default/web", 1, 0, Some(NextTry { tries: 1, after_ms: Some(200) })),
-        instance_lost("pods default/web", 3, 1600, Some(NextTry { tries: 3, after_ms: None })),
-        instance_lost("", 1, 0, None),
+        instance_lost("pods default/web", 1, Some(0), Some(NextTry { tries: 1, after_ms: Some(200) })),
+        instance_lost("pods default/web", 3, Some(1600), Some(NextTry { tries: 3, after_ms: None })),
+        instance_lost("", 1, Some(0), None),
+        instance_lost("pods default/web", 1, None, None),
         HostEvent::InstanceRestarted { mode: Mode::TakeOver, took_us: 480 },
         HostEvent::ResourceAbsent {
             resource: text("example.com/v1/boats"),
@@ -165,7 +167,12 @@ fn delivered(attempts: u32, outcome: CallOutcome) -> HostEvent {
     }
 }
 
-fn instance_lost(about: &str, losses: u32, restart_after_ms: u64, next_try: Option<NextTry>) -> HostEvent {
+fn instance_lost(
+    about: &str,
+    losses: u32,
+    restart_after_ms: Option<u64>,
+    next_try: Option<NextTry>,
+) -> HostEvent {
     HostEvent::InstanceLost {
         function: "on-add",
         about: about.into(),
@@ -271,6 +278,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     error refused: hello.yaml:3: unknown key `nam`. No version serves
     error hello.wasm refused: the component cannot be read: No such file or directory. The version before keeps serving. Fix: build it
     debug hello.wasm cannot be used: the file is empty. It has just changed, so the host reads it again
+    debug hello.wasm cannot be used: was it copied? It has just changed, so the host reads it again
     info  hello.yaml is valid again. The version that serves was made from it
     info  hello greets each Pod:
     error the host panicked in its calls: index out of bounds. The host loads the plugin again. Fix: report this, it is a bug of the host
@@ -290,6 +298,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts at once. The next call for pods default/web is made in 200 ms or later, when no other work is ready (calls so far: 1)
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts in 1600 ms, after 3 losses in a row. pods default/web is parked after 3 calls: the host calls again at its next event, when another version of the plugin loads, after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)
     warn  instance lost in on-add (trap): the guest trapped: unreachable. A fresh instance starts at once
+    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. The version that serves gets the call
     info  a fresh instance serves: delivery continues where it stopped
     warn  example.com/v1/boats is absent: the API server does not serve it. The host asks again at least every 5 s. Wanted by hello, mirror. Fix: apply the CustomResourceDefinition, or correct the resource in the plugin
     info  the API server serves example.com/v1/boats now

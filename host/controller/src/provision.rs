@@ -12,8 +12,8 @@ use crate::rbac::Needs;
 /// on its behalf.
 #[async_trait]
 pub trait Provision: Send + Sync {
-    /// Creates the account and grants the rights. On an error the host reports it and does not switch to the
-    /// generation.
+    /// Creates the account and grants the rights. The generation that serves keeps its own until the host
+    /// switches. On an error the host reports it and does not switch to the generation.
     async fn provision(&self, needs: &Needs) -> Result<(), Error>;
 
     /// Returns the account of a plugin that is a component without a plugin file. None refuses such a
@@ -22,9 +22,9 @@ pub trait Provision: Send + Sync {
         None
     }
 
-    /// Returns a command with which a developer can try the plugin out. Called after each switch to a
-    /// generation.
-    fn example(&self, _plugin: &str) -> Option<Example> {
+    /// Notes that the generation serves which was provisioned last. Called after each switch. Returns a
+    /// command with which a developer can try the plugin out.
+    async fn serves(&self, _plugin: &str) -> Option<Example> {
         None
     }
 }

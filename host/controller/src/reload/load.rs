@@ -199,9 +199,10 @@ pub(super) fn report_panic(host: &Host, plugin: &Arc<str>, doing: &str, message:
     host.reporter.about(plugin, 0).report(HostEvent::PluginPanicked { doing: doing.to_owned(), message });
 }
 
-/// Reports a command that makes the plugin act, where the host's user has provided one.
-pub(super) fn report_example(host: &Host, slot: &PluginSlot) {
-    let example = host.provision.as_ref().and_then(|provision| provision.example(&slot.name));
+/// Notes the switch where the host's user grants rights, and reports the command that makes the plugin act.
+pub(super) async fn report_example(host: &Host, slot: &PluginSlot) {
+    let Some(provision) = &host.provision else { return };
+    let example = provision.serves(&slot.name).await;
     if let (Some(Example { text, command }), Some(active)) = (example, slot.active.get()) {
         host.reporter.about(&slot.name, active.number).report(HostEvent::PluginExample { text, command });
     }

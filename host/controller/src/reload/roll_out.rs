@@ -192,7 +192,7 @@ impl RollOut {
             suspensions: slot.suspension.get().times,
             is_staged: false,
         });
-        report_example(host, slot);
+        report_example(host, slot).await;
         Some(version)
     }
 

@@ -12,6 +12,7 @@ use oarlock_controller::{
     provision::{self, Example, Provision},
     rbac::{self, ApplyError, Needs},
 };
+use oarlock_plugin::contract::Description;
 use tokio::sync::Mutex;
 
 use super::example;
@@ -22,11 +23,18 @@ pub(super) struct Rights {
     client: kube::Client,
     host: Account,
     /// By plugin. The host needs rights for all of them.
-    needs: Mutex<BTreeMap<String, Needs>>,
+    needs: Mutex<BTreeMap<String, PluginNeeds>>,
     /// The beginning of a kubectl command for this API server.
     kubectl: String,
     /// By plugin.
     examples: std::sync::Mutex<BTreeMap<String, Shown>>,
+}
+
+/// What the generations of a plugin need.
+#[derive(Clone)]
+struct PluginNeeds {
+    serving: Option<Needs>,
+    newest: Needs,
 }
 
 /// The example of a plugin, which is printed when it changes.
@@ -55,22 +63,18 @@ impl Rights {
         Self { client, host, needs: Mutex::default(), kubectl, examples: std::sync::Mutex::default() }
     }
 
-    fn examples(&self) -> MutexGuard<'_, BTreeMap<String, Shown>> {
-        // No code panics while it holds the lock.
-        self.examples.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait]
-impl Provision for Rights {
-    async fn provision(&self, needs: &Needs) -> Result<(), provision::Error> {
-        let account = &needs.account;
-        let failed = |reason: String| provision::Error { account: account.clone(), reason };
-        let mut all = self.needs.lock().await;
+    /// Applies the rights of a plugin, and those that the host needs for all plugins.
+    async fn apply(
+        &self,
+        all: &mut BTreeMap<String, PluginNeeds>,
+        of_plugin: PluginNeeds,
+    ) -> Result<(), provision::Error> {
+        let needs = of_plugin.all();
+        let failed = |reason: String| provision::Error { account: needs.account.clone(), reason };
         let mut next = all.clone();
-        next.insert(needs.plugin.clone(), needs.clone());
-        let every: Vec<Needs> = next.values().cloned().collect();
-        let manifest = rbac::for_plugins(std::slice::from_ref(needs))
+        next.insert(needs.plugin.clone(), of_plugin);
+        let every: Vec<Needs> = next.values().map(PluginNeeds::all).collect();
+        let manifest = rbac::for_plugins(std::slice::from_ref(&needs))
             .and_then(|manifest| Ok(manifest.then(rbac::for_host(&self.host, &every)?)))
             .map_err(|error| failed(error.to_string()))?;
         manifest
@@ -78,6 +82,40 @@ impl Provision for Rights {
             .await
             .map_err(|error: ApplyError| failed(format!("{:#}", anyhow::Error::new(error))))?;
         *all = next;
+        Ok(())
+    }
+
+    fn examples(&self) -> MutexGuard<'_, BTreeMap<String, Shown>> {
+        // No code panics while it holds the lock.
+        self.examples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl PluginNeeds ===
+
+impl PluginNeeds {
+    /// Returns what both generations need, as far as they act as the same account.
+    fn all(&self) -> Needs {
+        let Self { serving, newest } = self;
+        let mut all = newest.clone();
+        if let Some(serving) = serving.as_ref().filter(|it| it.account == newest.account) {
+            let Description { subscriptions, reads, requests, .. } = serving.description.clone();
+            all.description.subscriptions.extend(subscriptions);
+            all.description.reads.extend(reads);
+            all.description.requests.extend(requests);
+            all.emits_events |= serving.emits_events;
+        }
+        all
+    }
+}
+
+#[async_trait]
+impl Provision for Rights {
+    async fn provision(&self, needs: &Needs) -> Result<(), provision::Error> {
+        let mut all = self.needs.lock().await;
+        let serving = all.get(&needs.plugin).and_then(|it| it.serving.clone());
+        let of_plugin = PluginNeeds { serving, newest: needs.clone() };
+        self.apply(&mut all, of_plugin).await?;
         let example = example::of(&needs.plugin, &needs.description, &self.kubectl);
         let mut examples = self.examples();
         let is_news = examples.get(&needs.plugin).is_none_or(|it| it.is_news || it.example != example);
@@ -89,9 +127,88 @@ impl Provision for Rights {
         Some(Account { namespace: NAMESPACE.to_owned(), name: plugin.to_owned() })
     }
 
-    fn example(&self, plugin: &str) -> Option<Example> {
+    async fn serves(&self, plugin: &str) -> Option<Example> {
+        let mut all = self.needs.lock().await;
+        if let Some(PluginNeeds { serving: _, newest }) = all.get(plugin).cloned() {
+            let of_plugin = PluginNeeds { serving: Some(newest.clone()), newest };
+            // With the rights of the version before, it only has more than it needs.
+            if let Err(error) = self.apply(&mut all, of_plugin.clone()).await {
+                tracing::warn!(plugin, %error, "the rights of the version before are not taken back");
+                all.insert(plugin.to_owned(), of_plugin);
+            }
+        }
+        drop(all);
         let mut examples = self.examples();
         let shown = examples.get_mut(plugin)?;
         std::mem::take(&mut shown.is_news).then(|| shown.example.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use k8s_openapi::api::rbac::v1::ClusterRole;
+    use kube::{
+        Api, Config,
+        config::{KubeConfigOptions, Kubeconfig},
+    };
+    use oarlock_dev_cluster::DevCluster;
+    use oarlock_plugin::contract::{Content, GroupVersionResource, Namespaces, Read};
+
+    use super::*;
+
+    /// Returns what a version needs that reads a resource.
+    fn reads(plural: &str) -> Needs {
+        let target =
+            GroupVersionResource { group: String::new(), version: "v1".into(), plural: plural.into() };
+        Needs {
+            plugin: "p".to_owned(),
+            account: "default/p".parse().unwrap(),
+            description: Description {
+                name: "p".to_owned(),
+                version: "1".to_owned(),
+                subscriptions: Vec::new(),
+                reads: vec![Read {
+                    name: plural.to_owned(),
+                    target,
+                    namespaces: Namespaces::All,
+                    content: Content::Full,
+                    wakes: false,
+                }],
+                indices: Vec::new(),
+                schedules: Vec::new(),
+                requests: Vec::new(),
+                stateless: false,
+            },
+            emits_events: false,
+        }
+    }
+
+    async fn granted(client: &kube::Client) -> Vec<String> {
+        let roles: Api<ClusterRole> = Api::all(client.clone());
+        let role = roles.get("oarlock-plugin-p").await.unwrap();
+        let resources = role.rules.into_iter().flatten().filter_map(|rule| rule.resources);
+        resources.flatten().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    #[tokio::test]
+    async fn a_version_that_serves_keeps_its_rights_until_the_host_switches_to_another() {
+        let cluster = DevCluster::start(oarlock_dev_cluster::Config::default()).await.unwrap();
+        let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        let client = kube::Client::try_from(config).unwrap();
+        let rights = Rights::new(client.clone(), "default/host".parse().unwrap(), Path::new("kubeconfig"));
+
+        rights.provision(&reads("pods")).await.unwrap();
+        rights.serves("p").await;
+        assert_eq!(granted(&client).await, ["pods"]);
+        for never_serves in ["podds", "nodes"] {
+            rights.provision(&reads(never_serves)).await.unwrap();
+            assert_eq!(granted(&client).await, [never_serves, "pods"], "{never_serves}");
+        }
+        rights.serves("p").await;
+        assert_eq!(granted(&client).await, ["nodes"]);
     }
 }

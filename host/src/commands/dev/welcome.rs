@@ -78,7 +78,8 @@ impl Welcome<'_> {
         let (names, more) = match plugins {
             [] => (
                 "none; name some to run them, or make one: `oarlock plugin new NAME`".to_owned(),
-                "  kubectl create configmap hello --from-literal=greeting=hi\n",
+                "  kubectl create configmap hello --from-literal=greeting=hi\n  \
+                 kubectl get configmaps --all-namespaces --watch\n",
             ),
             _ => (names.join(", "), ""),
         };
@@ -96,9 +97,7 @@ impl Welcome<'_> {
              \n\
              In another terminal:\n  \
              export KUBECONFIG={}\n\
-             {more}  \
-             kubectl get configmaps --all-namespaces --watch\n\
-             \n\
+             {more}\n\
              {next}\n\
              \n",
             OneLine(kubeconfig.display()),
@@ -159,7 +158,6 @@ mod tests {
 
         In another terminal:
           export KUBECONFIG=/tmp/k
-          kubectl get configmaps --all-namespaces --watch
 
         Events follow, and for each loaded plugin a command that makes it act. A plugin is loaded again when its
         file changes. Ctrl-C ends everything.

@@ -67,7 +67,12 @@ impl Identity {
 
     /// Returns whether this is the identity of the given account, and that account exists.
     pub(crate) fn is_of(&self, account: &Account, uid: &str) -> bool {
-        self.account() == account && **self.uid() == *uid && self.state() == IdentityState::Present
+        self.is_named(account, uid) && self.state() == IdentityState::Present
+    }
+
+    /// Returns whether this is the identity of the given account, which may be gone.
+    pub(crate) fn is_named(&self, account: &Account, uid: &str) -> bool {
+        self.account() == account && **self.uid() == *uid
     }
 
     pub(crate) fn uid(&self) -> &Arc<str> {

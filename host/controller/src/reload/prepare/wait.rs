@@ -63,10 +63,13 @@ impl Preparation<'_> {
             let missing_rights: Vec<_> = missing_rights.into_iter().flatten().collect();
             let mut is_forbidden = missing_rights.iter().any(|it| it.is_denied);
             let mut waits_for: Vec<_> = missing_rights.into_iter().map(|it| it.text).collect();
+            // A subscription and a lister may have the same name.
+            waits_for.sort();
+            waits_for.dedup();
             let uid = match state {
                 Ok(AccountState::Present { uid }) => Some(uid),
                 Ok(AccountState::Missing) => {
-                    waits_for.push(missing(account));
+                    waits_for.insert(0, missing(account));
                     is_forbidden = true;
                     None
                 }
@@ -79,7 +82,7 @@ impl Preparation<'_> {
                 return uid;
             }
             if is_forbidden {
-                progress.forbidden(&format!("it waits for {}", waits_for.join(", ")));
+                progress.forbidden(&format!("it waits for {}", waits_for.join("; ")));
             }
             self.report_wait(&mut reported, waits_for);
             tokio::time::sleep(CHECK_AGAIN).await;
@@ -115,6 +118,8 @@ impl Preparation<'_> {
             if waits_for.is_empty() {
                 return Ok(());
             }
+            waits_for.sort();
+            waits_for.dedup();
             self.report_wait(&mut reported, waits_for);
             reported.is_long |= tokio::time::timeout(CHECK_AGAIN, all_ready(pending, reads)).await.is_err();
         }
@@ -133,16 +138,14 @@ impl Preparation<'_> {
             // The missing account is reported once, not for each right.
             Access::Forbidden(Denial::NoAccount(_)) => return None,
             Access::Forbidden(denial) => {
-                (true, format!("the right to {name}: {denial}; {}", subscriptions::forbidden_hint()))
+                (true, format!("the right to {name}: {denial} ({})", subscriptions::forbidden_hint()))
             }
             Access::Unknown(reason) => (false, unknown_right(account, name, &reason)),
         };
         Some(MissingRight { is_denied, text })
     }
 
-    fn report_wait(&self, reported: &mut ReportedWait, mut waits_for: Vec<String>) {
-        waits_for.sort();
-        waits_for.dedup();
+    fn report_wait(&self, reported: &mut ReportedWait, waits_for: Vec<String>) {
         self.slot.status.update(|status| status.waits_for.clone_from(&waits_for));
         // Most waits end at once; only the others are worth a line.
         if reported.is_long && reported.waits_for != waits_for {

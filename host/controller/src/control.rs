@@ -202,7 +202,10 @@ impl Control {
     async fn resume(&self, plugin: &str) -> Result<(), Refusal> {
         self.check_leads()?;
         let commands = self.commands(plugin)?;
-        answered(plugin, commands.resume()).await
+        match answered(plugin, commands.resume()).await? {
+            true => Err(Refusal::suspended_by_definition(plugin)),
+            false => Ok(()),
+        }
     }
 
     /// Makes the host try parked objects or keys again. Returns how many.

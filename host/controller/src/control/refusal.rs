@@ -80,6 +80,19 @@ impl Refusal {
         Self { status: StatusCode::GATEWAY_TIMEOUT, error, hint: Some(hint.to_owned()) }
     }
 
+    /// The plugin is suspended by its file or object, which a command does not change.
+    pub(super) fn suspended_by_definition(plugin: &str) -> Self {
+        Self {
+            status: StatusCode::CONFLICT,
+            error: format!("plugin {plugin} stays suspended: its file has `suspend: true`"),
+            hint: Some(
+                "remove the key from the file, or set spec.suspend of the Plugin or ClusterPlugin to false; \
+                 the host notices it by itself"
+                    .to_owned(),
+            ),
+        }
+    }
+
     pub(super) fn redeliver(plugin: &str, what: &Redeliver, error: RedeliverError) -> Self {
         let named = |namespace: &str, name: &str| match namespace {
             "" => name.to_owned(),

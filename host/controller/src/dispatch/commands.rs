@@ -56,7 +56,7 @@ pub(crate) enum RedeliverError {
 #[derive(Debug)]
 pub(super) enum Command {
     Suspend(oneshot::Sender<()>),
-    Resume(oneshot::Sender<()>),
+    Resume(oneshot::Sender<bool>),
     /// What the plugin's definition says about its suspension.
     Declare {
         is_suspended: bool,
@@ -81,9 +81,10 @@ impl Commands {
         self.ask(Command::Suspend).await;
     }
 
-    /// Calls the plugin again after [`Commands::suspend`].
-    pub(crate) async fn resume(&self) {
-        self.ask(Command::Resume).await;
+    /// Calls the plugin again after [`Commands::suspend`]. Returns whether its definition still stops its
+    /// calls.
+    pub(crate) async fn resume(&self) -> bool {
+        self.ask(Command::Resume).await.unwrap_or_default()
     }
 
     /// Stops the calls of the plugin or allows them, as its definition says. A plugin is called when neither
@@ -121,15 +122,18 @@ impl Dispatcher {
         match command {
             Command::Suspend(done) => {
                 self.is_suspended = true;
-                self.apply_suspension(active, done);
+                self.apply_suspension(active);
+                let _ = done.send(());
             }
-            Command::Resume(done) => {
+            Command::Resume(is_still_suspended) => {
                 self.is_suspended = false;
-                self.apply_suspension(active, done);
+                self.apply_suspension(active);
+                let _ = is_still_suspended.send(self.is_suspended());
             }
             Command::Declare { is_suspended, done } => {
                 self.is_declared_suspended = is_suspended;
-                self.apply_suspension(active, done);
+                self.apply_suspension(active);
+                let _ = done.send(());
             }
             Command::Redeliver(what, answer) => {
                 let redelivered = match active {
@@ -147,7 +151,7 @@ impl Dispatcher {
 
     /// Stops or allows the calls after one of the two who may stop them has decided. What changes nothing
     /// also changes no times of the lanes.
-    fn apply_suspension(&self, active: Option<&mut ActiveGeneration>, done: oneshot::Sender<()>) {
+    fn apply_suspension(&self, active: Option<&mut ActiveGeneration>) {
         let mut active = active;
         let Suspension { is_suspended: was_suspended, times } = self.suspension.get();
         let is_suspended = self.is_suspended();
@@ -157,7 +161,6 @@ impl Dispatcher {
             active.lanes.resumed();
         }
         self.show_phase(active.as_deref());
-        let _ = done.send(());
     }
 }
 

@@ -42,6 +42,20 @@ async fn a_plugin_can_be_suspended_before_its_first_version_serves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plugin_that_its_definition_suspends_stays_suspended_when_an_operator_resumes_it() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.commands.declare(true).await;
+    rig.commands.suspend().await;
+    rig.serve(|_| done()).await;
+    assert!(rig.commands.resume().await);
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!((rig.received().len(), rig.status().phase), (0, Phase::Suspended));
+    rig.commands.declare(false).await;
+    rig.until("synced 0").await;
+    assert!(!rig.commands.resume().await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_suspended_plugin_whose_instances_trap_at_their_start_gets_none_until_it_is_resumed() {
     let mut rig = Rig::new(&["n/a"]).await;
     rig.serve(|call| if call.text == "add a@2" && call.n_before == 0 { trap() } else { done() }).await;

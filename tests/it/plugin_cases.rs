@@ -184,6 +184,19 @@ fn cases_that_cannot_be_run_are_explained() -> anyhow::Result<()> {
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("start: Widget a is of a kind that the API server does not serve"), "{printed}");
 
+    // What happened before is often why.
+    let wrong = COPIED.replace("color: red}}\n    objects", "color: blue}}\n    objects");
+    let absent =
+        "- patch: {apiVersion: v1, kind: ConfigMap, metadata: {name: none, namespace: shop}, data: {a: b}}\n";
+    let plugin = Plugin::mirror(&[("a", &format!("{wrong}{absent}"))])?;
+    let output = oarlock(plugin.path(), &["plugin", "test"])?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    for part in
+        ["steps[0]: - is expected, + happened", "color: blue", "steps[2]: cannot patch ConfigMap shop/none"]
+    {
+        assert!(printed.contains(part), "{part:?} is not in {printed}");
+    }
+
     let plugin = Plugin::mirror(&[])?;
     let error = refused(plugin.path(), &["plugin", "test"], 2)?;
     assert!(error.contains("there are no cases") && error.contains("cases/first.yaml"), "{error}");

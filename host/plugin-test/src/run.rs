@@ -89,6 +89,8 @@ pub enum RunError {
         place: Place,
         /// The error, with its causes.
         error: String,
+        /// What was seen before, which often is the cause.
+        before: Vec<Checkpoint>,
     },
     /// The host cannot run, or failed.
     #[error("the host failed: {0}")]
@@ -126,7 +128,7 @@ async fn in_runtime(Job { plugin, case, engine }: Job) -> Result<Ran, RunError> 
     .map_err(|error| RunError::Host(error.to_string()))?;
     let mut api = CaseApi::new(Client::new(server.as_admin(), "default"));
     for object in &case.cluster {
-        api.apply(object).await.map_err(|error| RunError::request(Place::Start, &error))?;
+        api.apply(object).await.map_err(|error| RunError::request(Place::Start, &error, Vec::new()))?;
     }
     let (_folder, file) =
         plugin_file(&plugin, &case).map_err(|error| RunError::Host(format!("{error:#}")))?;
@@ -137,7 +139,9 @@ async fn in_runtime(Job { plugin, case, engine }: Job) -> Result<Ran, RunError> 
     let mut checkpoints = Vec::with_capacity(case.steps.len() + 1);
     let mut check = async |place, expect: Option<&Map<String, Value>>, api: &mut CaseApi| {
         let happened = Happened::of(&watcher.take(), &mut metrics);
-        let actual = look(expect, happened, api).await.map_err(|error| RunError::request(place, &error))?;
+        let actual = look(expect, happened, api).await;
+        let actual =
+            actual.map_err(|error| RunError::request(place, &error, std::mem::take(&mut checkpoints)))?;
         let names_failures = expect.is_some_and(|it| it.contains_key("failures"));
         checkpoints.push(Checkpoint {
             place,
@@ -160,7 +164,9 @@ async fn in_runtime(Job { plugin, case, engine }: Job) -> Result<Ran, RunError> 
                 Ok(())
             }
         };
-        done.map_err(|error| RunError::request(place, &error))?;
+        if let Err(error) = done {
+            return Err(RunError::request(place, &error, checkpoints));
+        }
         settle().await;
         check(place, step.expect.as_ref(), &mut api).await?;
     }
@@ -231,8 +237,8 @@ impl fmt::Display for Place {
 // === impl RunError ===
 
 impl RunError {
-    fn request(place: Place, error: &anyhow::Error) -> Self {
-        Self::Request { place, error: format!("{error:#}") }
+    fn request(place: Place, error: &anyhow::Error, before: Vec<Checkpoint>) -> Self {
+        Self::Request { place, error: format!("{error:#}"), before }
     }
 
     /// Returns what to do, if that is known.

@@ -3,7 +3,7 @@
 use std::{io::Write as _, path::Path, time::Duration};
 
 use oarlock_controller::{config::PluginFile, report::Lines};
-use oarlock_plugin_test::{Ran, RunError};
+use oarlock_plugin_test::{Checkpoint, Ran, RunError};
 
 use crate::failure::{Ended, Failure};
 
@@ -36,28 +36,35 @@ impl Verdict {
             Self::Differs(ran) => {
                 let n = ran.checkpoints.iter().map(|it| it.differences.len()).sum::<usize>();
                 let plural = if n == 1 { "difference" } else { "differences" };
-                Some((format!("{n} {plural}"), details(ran)))
+                Some((format!("{n} {plural}"), details(&ran.checkpoints)))
             }
             Self::NotRun(error) => {
                 let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
-                Some(("not run".to_owned(), format!("{}\n{hint}", Lines(error))))
+                let before = match error {
+                    RunError::Request { before, .. } => details(before),
+                    _ => String::new(),
+                };
+                Some(("not run".to_owned(), format!("{before}{}\n{hint}", Lines(error))))
             }
         }
     }
 }
 
-/// Returns each difference with its place, and the failed calls that may have caused it.
-fn details(ran: &Ran) -> String {
+/// Returns each difference with its place, and the failed calls and logged errors that may have caused it.
+fn details(checkpoints: &[Checkpoint]) -> String {
     let mut text = String::new();
-    for checkpoint in &ran.checkpoints {
-        for failure in &checkpoint.failures {
-            text += &format!("{}: a call failed, {}\n", checkpoint.place, Lines(failure));
+    for checkpoint in checkpoints {
+        let Checkpoint { place, differences, failures, .. } = checkpoint;
+        for failure in failures {
+            text += &format!("{place}: a call failed, {}\n", Lines(failure));
         }
-        if checkpoint.differences.is_empty() {
+        if differences.is_empty() && failures.is_empty() {
             continue;
         }
-        text += &format!("{}: - is expected, + happened\n", checkpoint.place);
-        for difference in &checkpoint.differences {
+        if !differences.is_empty() {
+            text += &format!("{place}: - is expected, + happened\n");
+        }
+        for difference in differences {
             text += &difference.to_string();
         }
         for error in &checkpoint.errors {

@@ -209,3 +209,35 @@ impl Lanes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn config(more: &str, is_stateless: bool) -> LaneConfig {
+        let text = format!(
+            "{{name: p, component: p.wasm, serviceAccount: {{namespace: ns, name: p}}, concurrency: 4, {more}}}"
+        );
+        LaneConfig::of(&PluginFile::parse(Path::new("plugins/p.yaml"), &text).unwrap(), is_stateless)
+    }
+
+    #[test]
+    fn a_plugin_with_state_has_one_lane_whose_instance_stays() {
+        let all = "instances: {idleAfter: 30s, recycleAfterCalls: 9, recycleAboveMemory: 1Mi}";
+        let config = config(all, false);
+        assert_eq!((config.concurrency, config.idle_after), (1, None));
+        assert_eq!((config.recycle_after_calls, config.recycle_above_memory), (None, None));
+    }
+
+    #[test]
+    fn a_stateless_plugin_has_the_lanes_of_its_file_and_zero_keeps_its_instances() {
+        let set = config("instances: {idleAfter: 30s, recycleAfterCalls: 9, recycleAboveMemory: 1Mi}", true);
+        assert_eq!((set.concurrency, set.idle_after), (4, Some(Duration::from_secs(30))));
+        assert_eq!((set.recycle_after_calls, set.recycle_above_memory), (Some(9), Some(1 << 20)));
+        let zero = config("instances: {idleAfter: 0s, recycleAfterCalls: 0, recycleAboveMemory: 0}", true);
+        assert_eq!((zero.concurrency, zero.idle_after), (4, None));
+        assert_eq!((zero.recycle_after_calls, zero.recycle_above_memory), (None, None));
+    }
+}

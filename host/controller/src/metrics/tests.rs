@@ -22,6 +22,7 @@ use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::generations::{GenerationState, Generations, Purpose};
 use crate::informers::{Limits, ResourceSource};
 use crate::report;
 use crate::status::{PluginStatus, QueueStats};
@@ -201,6 +202,43 @@ async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
     ] {
         assert!(!page.contains(gone), "{gone} is still in\n{page}");
     }
+}
+
+#[tokio::test]
+async fn a_plugin_is_in_the_state_of_its_newest_generation_and_all_transitions_are_counted() {
+    let (metrics, statuses) = metrics();
+    statuses.register(PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into()));
+    let (reporter, _reports) = report::channel(report::Config::default());
+    let generations = Generations::new("p".into(), reporter);
+    statuses.handle("p").unwrap().set_generations(generations.clone());
+    let series = || {
+        let page = metrics.page(Exposition::Text).unwrap();
+        let is_it = |line: &&str| line.starts_with("oarlock_plugin_generation_") && !line.ends_with("} 0.0");
+        page.lines().filter(is_it).map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    let first = generations.begin(Purpose::Newest);
+    first.compiled("sha256:1".into());
+    first.checked("1.0.0".into());
+    first.warming();
+    first.serving();
+    insta::assert_snapshot!(series(), @r#"
+    oarlock_plugin_generation_state{plugin="p",state="serving"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="fetched"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="compiled"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="checked"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="warming"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="serving"} 1.0
+    "#);
+    generations.fail(GenerationState::Failed, "it is no component");
+    insta::assert_snapshot!(series(), @r#"
+    oarlock_plugin_generation_state{plugin="p",state="failed"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="fetched"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="compiled"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="checked"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="warming"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="serving"} 1.0
+    oarlock_plugin_generation_transitions_total{plugin="p",state="failed"} 1.0
+    "#);
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod names;
 mod remote;
 
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -289,6 +290,9 @@ fn socket_failure(path: &Path, error: std::io::Error) -> Failure {
         ErrorKind::NotFound => {
             (format!("there is no socket {shown}"), "without --socket, the command looks for hosts by itself")
         }
+        ErrorKind::ConnectionRefused if !is_socket(path) => {
+            (format!("{shown} is no socket"), "name the socket of a running host, or leave --socket out")
+        }
         ErrorKind::ConnectionRefused => (
             format!("the host of {shown} has ended"),
             "without --socket, the command looks for hosts by itself",
@@ -303,6 +307,10 @@ fn socket_failure(path: &Path, error: std::io::Error) -> Failure {
         _ => (format!("{shown} cannot be opened"), "name the socket of a running host"),
     };
     Failure::caller(anyhow::Error::new(error).context(text)).hint(hint)
+}
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|it| it.file_type().is_socket())
 }
 
 fn no_answer(place: &Place, limit: Duration) -> Failure {

@@ -73,13 +73,25 @@ impl Failure {
         Self { error: self.error.context(context.to_string()), ..self }
     }
 
+    /// Returns the error with its causes, without the hint. Many errors have the text of their cause in their
+    /// own.
+    pub(crate) fn message(&self) -> String {
+        let mut message = self.error.to_string();
+        for cause in self.error.chain().skip(1).map(ToString::to_string) {
+            if !message.contains(&cause) {
+                message = format!("{message}: {cause}");
+            }
+        }
+        message
+    }
+
     /// Writes it to standard error.
     pub(crate) fn print(&self) {
         if self.fault == Fault::Unread {
             return;
         }
         // The text may quote files, guests and API servers.
-        let mut lines = format!("error: {}\n", Lines(format_args!("{:#}", self.error)));
+        let mut lines = format!("error: {}\n", Lines(self.message()));
         for other in &self.others {
             lines += &format!("       {}\n", Lines(other));
         }
@@ -100,8 +112,8 @@ impl Failure {
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
         match &self.hint {
-            Some(hint) => format!("{:#}\nhint: {hint}", self.error),
-            None => format!("{:#}", self.error),
+            Some(hint) => format!("{}\nhint: {hint}", self.message()),
+            None => self.message(),
         }
     }
 }

@@ -43,6 +43,9 @@ impl RecordArgs {
             limit: record_limit.0 as u64,
             secrets: record_secrets,
         };
+        if let Some(absent) = config.plugin.as_ref().filter(|it| !plugins.contains(it)) {
+            tracing::warn!(plugin = %absent, "no plugin has the name of --record-plugin; it is recorded when it is loaded");
+        }
         if config.plugin.is_none() && !config.is_for_several() {
             let [only] = plugins else {
                 let path = config.path.display();

@@ -43,7 +43,11 @@ pub(super) fn load(paths: &[std::path::PathBuf]) -> Result<Vec<PluginFile>, Fail
     }
     let mut texts = errors.iter().map(ToString::to_string);
     let first = texts.next().unwrap_or_default();
-    Err(Failure::caller(anyhow::anyhow!("{first}")).and(texts.collect()))
+    let is_absent =
+        |it: &config::Error| matches!(it, config::Error::Read { source, .. } if source.is_not_found());
+    let hint =
+        errors.iter().any(is_absent).then_some("check the path: name a plugin file, or the folder of one");
+    Err(Failure::caller(anyhow::anyhow!("{first}")).and(texts.collect()).hint_if(hint))
 }
 
 pub(super) fn engine(config: EngineConfig) -> Result<Engine, Failure> {

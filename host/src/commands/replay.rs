@@ -25,7 +25,9 @@ pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded 
 
     let options = Options { until: call, keep_going, ignore };
     let mut text = String::new();
+    let mut last = 0;
     let each = |step: Step<'_>| {
+        last = last.max(step.call.number);
         if call == Some(step.call.number) && output == ReplayOutput::Human {
             text.push_str(&detail(&step));
         } else if print && output == ReplayOutput::Human {
@@ -47,8 +49,20 @@ pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded 
             text.push('\n');
         }
     }
-    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::running)?;
-    differing(&report)
+    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)?;
+    differing(&report)?;
+    // A call that is not in the record may have been skipped: the replay stops at the next one then.
+    match call.filter(|call| last < *call) {
+        Some(call) => Err(absent(&record, call, last)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the failure of a call that the record ends before.
+fn absent(record: &Path, call: u64, last: u64) -> Failure {
+    let record = record.display();
+    Failure::caller(anyhow::anyhow!("{record} has no call {call}: its last one is call {last}"))
+        .hint("`--print` lists the calls")
 }
 
 /// Returns the failure of a component that differs from its record.
@@ -267,6 +281,14 @@ mod tests {
         hint: `--call 7` prints everything about the first call that differs
         ");
         insta::assert_snapshot!(said(&[0]), @"the component differs from the record in 1 place");
+    }
+
+    #[test]
+    fn a_call_that_the_record_lacks_is_an_error_that_names_the_last_one() {
+        insta::assert_snapshot!(absent(Path::new("mirror.record"), 99, 42).text(), @"
+        mirror.record has no call 99: its last one is call 42
+        hint: `--print` lists the calls
+        ");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
         Err(_) => {
             let silence = anyhow::anyhow!("{server} does not answer within {} s", TIMEOUT.as_secs());
             let failure =
-                Failure::caller(silence).hint(format!("check the address, which comes from {source}"));
+                Failure::running(silence).hint(format!("check the address, which comes from {source}"));
             return Err(Refusal { failure, may_pass: true });
         }
     };
@@ -76,19 +76,42 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
                 status.code,
                 status.message.lines().next().unwrap_or_default()
             );
-            Failure::caller(strange).hint(format!("check the address, which comes from {source}"))
+            // A server that is overloaded or starts may answer the next try.
+            let failure = if may_pass { Failure::running(strange) } else { Failure::caller(strange) };
+            failure.hint(format!("check the address, which comes from {source}"))
         }
         Err(error @ kube::Error::Auth(_)) => {
             let failed = anyhow::Error::new(error).context(format!("{source} provides no credentials"));
             Failure::caller(failed).hint("run its login command by hand")
         }
         Err(error) => {
-            let failed = anyhow::anyhow!("{server} cannot be reached: {}", innermost(&error));
-            Failure::caller(failed)
-                .hint(format!("check that the API server runs, and the address, which comes from {source}"))
+            let cause = innermost(&error);
+            let failed = anyhow::anyhow!("{server} cannot be reached: {cause}");
+            match other_scheme(&cause) {
+                Some(fault) => {
+                    Failure::running(failed).hint(format!("{fault}: the address comes from {source}"))
+                }
+                None => Failure::running(failed).hint(format!(
+                    "check that the API server runs, and the address, which comes from {source}"
+                )),
+            }
         }
     };
     Err(Refusal { failure: refused, may_pass })
+}
+
+/// Returns what is wrong if the server speaks HTTP where HTTPS is expected, or the other way round. The texts
+/// are those of rustls and hyper.
+fn other_scheme(cause: &str) -> Option<&'static str> {
+    match cause {
+        _ if cause.contains("InvalidContentType") => Some(
+            "the server does not answer in TLS; if it speaks plain HTTP, write http:// in place of https://",
+        ),
+        _ if cause.contains("invalid HTTP version parsed") => {
+            Some("the server does not answer in HTTP; if it expects TLS, write https:// in place of http://")
+        }
+        _ => None,
+    }
 }
 
 /// Returns the innermost cause, which is the system's message.

@@ -1,14 +1,16 @@
 //! Finds the running host: by its flags, or by the sockets in the state folder.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use futures::future::join_all;
 use oarlock_controller::control;
 use oarlock_controller::report::Timestamp;
 use serde::Deserialize;
+use tokio::time::timeout;
 
-use super::{ControlClient, Place};
+use super::{CONNECT_LIMIT, ControlClient, Place, no_answer};
 use crate::age::Age;
 use crate::args::{Environment, HostChoice};
 use crate::failure::Failure;
@@ -37,24 +39,26 @@ pub(crate) async fn connect(choice: HostChoice, finding: Finding<'_>) -> Result<
         return ControlClient::open(Place::Socket(path)).await;
     }
     if let Some(address) = admin {
+        if address.starts_with("https://") {
+            let refused =
+                anyhow::anyhow!("{address} cannot be used: a host serves its admin address over plain HTTP");
+            return Err(Failure::caller(refused)
+                .hint("--admin takes HOST:PORT, the address that the host was given with --admin-addr"));
+        }
         let address = address.strip_prefix("http://").unwrap_or(&address).trim_end_matches('/').to_owned();
         return ControlClient::open(Place::Admin(address)).await;
     }
     let folders = finding.folders();
-    let mut found = Vec::new();
-    let mut unusable = None;
-    for opened in join_all(sockets(&folders).into_iter().map(open)).await {
-        match opened {
-            Ok(Some(host)) => found.push(host),
-            Ok(None) => {}
-            Err(failure) => unusable = Some(failure),
-        }
+    let mut hosts = Vec::new();
+    for path in sockets(&folders) {
+        hosts.push(async move { open(&path).await.map(|answer| (path, answer)) });
     }
-    match found.len() {
-        1 => Ok(found.remove(0).1),
-        0 => Err(unusable.unwrap_or_else(|| none_runs(&folders))),
+    let mut hosts: Vec<_> = join_all(hosts).await.into_iter().flatten().collect();
+    match hosts.len() {
+        0 => Err(none_runs(&folders)),
+        1 => hosts.remove(0).1.map(|(client, _)| client),
         n => {
-            let hosts = found.iter().map(|(path, _, view)| describe(path, view)).collect();
+            let hosts = hosts.iter().map(|(path, answer)| describe(path, answer)).collect();
             Err(Failure::caller(anyhow::anyhow!("{n} hosts run on this machine:"))
                 .and(hosts)
                 .hint("choose one of them with --socket PATH"))
@@ -86,23 +90,31 @@ fn sockets(folders: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Connects to a host, if one serves the socket. Sockets of hosts that have ended are left to the next host,
 /// which removes them.
-async fn open(path: PathBuf) -> Result<Option<(PathBuf, ControlClient, HostView)>, Failure> {
-    match tokio::net::UnixStream::connect(&path).await {
-        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => return Ok(None),
-        _ => {}
+async fn open(path: &Path) -> Option<Result<(ControlClient, HostView), Failure>> {
+    let place = Place::Socket(path.to_owned());
+    let ask = async {
+        let mut client = ControlClient::open(place.clone()).await?;
+        let view = client.get("/v1/host").await?;
+        Ok((client, view))
+    };
+    match tokio::net::UnixStream::connect(path).await {
+        Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => None,
+        // A host answers this one at once.
+        _ => {
+            Some(timeout(CONNECT_LIMIT, ask).await.unwrap_or_else(|_| Err(no_answer(&place, CONNECT_LIMIT))))
+        }
     }
-    let mut client = ControlClient::open(Place::Socket(path.clone())).await?;
-    let view = client.get("/v1/host").await?;
-    Ok(Some((path, client, view)))
 }
 
-fn describe(path: &Path, view: &HostView) -> String {
-    let HostView { pid, server, started, plugins } = view;
-    let age = Age(started.elapsed());
-    format!(
-        "--socket {}: process {pid}, {plugins} plugins, API server {server}, started {age} ago",
-        path.display()
-    )
+fn describe(path: &Path, answer: &Result<(ControlClient, HostView), Failure>) -> String {
+    let described = match answer {
+        Ok((_, HostView { pid, server, started, plugins })) => {
+            let age = Age(started.elapsed());
+            format!("process {pid}, {plugins} plugins, API server {server}, started {age} ago")
+        }
+        Err(failure) => failure.message(),
+    };
+    format!("--socket {}: {described}", path.display())
 }
 
 fn none_runs(folders: &[PathBuf]) -> Failure {

@@ -150,7 +150,10 @@ fn type_of(schema: &Value) -> String {
         "object" => "mapping".to_owned(),
         "string" => "text".to_owned(),
         "integer" => "number".to_owned(),
-        "array" => format!("list of {}s", type_of(&schema["items"])),
+        "array" => match type_of(&schema["items"]).as_str() {
+            "" => "list".to_owned(),
+            of => format!("list of {of}s"),
+        },
         other => other.to_owned(),
     };
     types.iter().map(in_yaml).collect::<Vec<_>>().join(" or ")

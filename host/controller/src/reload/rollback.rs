@@ -34,8 +34,8 @@ pub(crate) enum RollbackError {
     NothingServes,
     /// There is no version to go back to.
     #[error(
-        "there is no version to go back to: no other version served since the host was started, and the \
-         folder for state has none that passed its probation and is not in quarantine"
+        "there is no version to go back to: no other version that is not in quarantine served since the host \
+         was started, and the folder for state has none that passed its probation"
     )]
     NothingToGoBackTo,
     /// The version to go back to cannot be loaded.

@@ -82,8 +82,11 @@ impl At {
         if let Some(word) = words.into_iter().find(|it| !NAMES.contains(&it.to_ascii_lowercase().as_str())) {
             return Err(refuse(format!("{word:?} is no month and no day of the week")));
         }
-        let parsed: Cron =
-            cron.parse().map_err(|error: croner::errors::CronError| refuse(error.to_string()))?;
+        let parsed: Cron = cron.parse().map_err(|error: croner::errors::CronError| {
+            let reason = error.to_string();
+            // "Component" is another word for a field in the text of the crate.
+            refuse(reason.trim_start_matches("Component error: ").trim_end_matches('.').to_lowercase())
+        })?;
         let zone = match time_zone.as_str() {
             "" => TimeZone::UTC,
             name => TimeZone::get(name).map_err(|_| Error::TimeZone(name.to_owned()))?,

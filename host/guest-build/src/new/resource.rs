@@ -35,6 +35,11 @@ impl FromStr for Resource {
                 );
             }
         };
+        if parts.len() == 2 && version != CORE_VERSION && is_numbered_version(plural) {
+            return refuse(&format!(
+                "{text:?} names no resource: write GROUP/VERSION/PLURAL, such as apps/v1/deployments (`kubectl api-resources` lists them)"
+            ));
+        }
         if parts.len() == 2 && version != CORE_VERSION {
             return refuse(&format!(
                 "the core group has the version v1 only, not {version:?}; for another group write GROUP/VERSION/{plural} (`kubectl api-resources` lists both)"
@@ -62,6 +67,11 @@ impl FromStr for Resource {
         }
         Ok(Self { group: group.to_owned(), version: version.to_owned(), plural: plural.to_owned() })
     }
+}
+
+/// Returns whether a text is a version such as `v1` or `v1beta1`.
+fn is_numbered_version(text: &str) -> bool {
+    text.strip_prefix('v').is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()))
 }
 
 impl fmt::Display for Resource {
@@ -156,6 +166,7 @@ mod tests {
     fn a_refusal_says_what_would_do() {
         insta::assert_snapshot!(refusal("deployments"), @"a resource is GROUP/VERSION/PLURAL, such as apps/v1/deployments, or VERSION/PLURAL in the core group, such as v1/pods");
         insta::assert_snapshot!(refusal("apps/deployments"), @r#"the core group has the version v1 only, not "apps"; for another group write GROUP/VERSION/deployments (`kubectl api-resources` lists both)"#);
+        insta::assert_snapshot!(refusal("apps/v1"), @r#""apps/v1" names no resource: write GROUP/VERSION/PLURAL, such as apps/v1/deployments (`kubectl api-resources` lists them)"#);
         insta::assert_snapshot!(refusal("example.com/2023-01-01/widgets"), @r#""2023-01-01" is not a version: lower-case letters, digits and -, a letter first, at most 63, such as v1, v1beta1 or stable; `kubectl api-resources` lists group and version of each resource"#);
         insta::assert_snapshot!(refusal("apps/v1/Deployment"), @r#""Deployment" is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"#);
         insta::assert_snapshot!(refusal("apps/v1/deployment"), @r#""deployment" is not the plural name of a resource of Kubernetes, which ends in s; `kubectl api-resources` lists them"#);

@@ -39,7 +39,7 @@ pub(crate) use self::traces::TraceArgs;
 /// Try it: `oarlock dev plugins/mirror` starts an API server, runs the plugin against it, and prints the next
 /// step.
 #[derive(Debug, Parser)]
-#[command(name = "oarlock", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "oarlock", version, max_term_width = 100)]
 pub(crate) struct Args {
     /// The host's own log on standard error: a level, or targets such as `oarlock=debug,kube=info`.
     #[arg(

@@ -24,7 +24,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use oarlock_plugin::compiler;
 
 use crate::{
@@ -51,6 +51,12 @@ fn main() -> ExitCode {
         Some(kubectl::PROGRAM) => return block_on(kubectl::run(arguments)),
         Some(kubectl::COMPLETER) => return block_on(kubectl::complete(arguments)),
         _ => {}
+    }
+    if arguments.len() < 2 {
+        // clap prints an error with the subcommands that are hidden, since some options come from the
+        // environment.
+        eprint!("{}", Args::command().render_help());
+        return ExitCode::from(2);
     }
     let args = Args::parse();
     match args.command {

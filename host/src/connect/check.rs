@@ -87,31 +87,28 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
         Err(error) => {
             let cause = innermost(&error);
             let failed = anyhow::anyhow!("{server} cannot be reached: {cause}");
-            match other_scheme(&cause) {
-                Some(fault) => {
-                    Failure::running(failed).hint(format!("{fault}: the address comes from {source}"))
-                }
-                None => Failure::running(failed).hint(format!(
-                    "check that the API server runs, and the address, which comes from {source}"
-                )),
-            }
+            let hint = other_scheme(&cause, source).unwrap_or_else(|| {
+                format!("check that the API server runs, and the address, which comes from {source}")
+            });
+            Failure::running(failed).hint(hint)
         }
     };
     Err(Refusal { failure: refused, may_pass })
 }
 
-/// Returns what is wrong if the server speaks HTTP where HTTPS is expected, or the other way round. The texts
-/// are those of rustls and hyper.
-fn other_scheme(cause: &str) -> Option<&'static str> {
-    match cause {
-        _ if cause.contains("InvalidContentType") => Some(
-            "the server does not answer in TLS; if it speaks plain HTTP, write http:// in place of https://",
-        ),
-        _ if cause.contains("invalid HTTP version parsed") => {
-            Some("the server does not answer in HTTP; if it expects TLS, write https:// in place of http://")
-        }
-        _ => None,
+/// Returns a hint if the server speaks HTTP where HTTPS is expected, or the other way round. The texts are
+/// those of rustls and hyper.
+fn other_scheme(cause: &str, source: &str) -> Option<String> {
+    if cause.contains("InvalidContentType") {
+        return Some(format!(
+            "if the server speaks plain HTTP, write http:// in place of https:// in the address, which comes from {source}"
+        ));
     }
+    cause.contains("invalid HTTP version parsed").then(|| {
+        format!(
+            "if the server expects TLS, write https:// in place of http:// in the address, which comes from {source}"
+        )
+    })
 }
 
 /// Returns the innermost cause, which is the system's message.

@@ -1,6 +1,7 @@
 //! The commands that ask a running host, in the ways of a person in a hurry.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
@@ -94,6 +95,16 @@ fn without_a_host_each_command_says_where_it_looked_and_what_to_do() {
 }
 
 #[test]
+fn without_arguments_the_help_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = ask(folder.path(), &[]);
+    let said = stderr(&output);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+    assert!(said.contains("Usage: oarlock") && said.contains("dead-letters"), "{said}");
+    assert!(!said.contains("compile-component"), "hidden: {said}");
+}
+
+#[test]
 fn a_running_host_is_found_and_asked() {
     let folder = tempfile::tempdir().unwrap();
     let (running, socket) = host(folder.path());
@@ -172,6 +183,20 @@ fn a_running_host_is_found_and_asked() {
     assert!(said.contains("2 hosts run on this machine") && said.contains("--socket "), "{said}");
     other.end("TERM");
     assert!(ask(folder, &["plugins"]).status.success());
+
+    // A host that does not answer may be the one that is meant.
+    let socket = folder.join(".local/state/oarlock/control/1.sock");
+    let silent = UnixListener::bind(&socket).unwrap();
+    let two = ask(folder, &["suspend", "broken"]);
+    let said = stderr(&two);
+    assert_eq!(two.status.code(), Some(2));
+    assert!(
+        said.contains("2 hosts run on this machine") && said.contains("1.sock does not answer"),
+        "{said}"
+    );
+    drop(silent);
+    assert!(ask(folder, &["plugins"]).status.success());
+    std::fs::remove_file(socket).unwrap();
     running.end("TERM");
     assert_eq!(std::fs::read_dir(folder.join(".local/state/oarlock/control")).unwrap().count(), 0);
 }

@@ -45,8 +45,11 @@ pub(crate) struct Args {
 }
 
 /// Packages in order of the duration of their tests. Others follow.
-const ORDER: [&str; 6] =
-    ["xtask", "oarlock-informer", "oarlock-dev-cluster", "oarlock-plugin", "oarlock-controller", "oarlock"];
+const ORDER: [&str; 5] =
+    ["xtask", "oarlock-informer", "oarlock-dev-cluster", "oarlock-plugin", "oarlock-controller"];
+
+/// The packages whose tests start a real API server.
+const LAST: [&str; 2] = ["oarlock", WHOLE];
 
 /// The tests that start hosts and API servers.
 const WHOLE: &str = "oarlock-tests";
@@ -124,15 +127,16 @@ fn build_tools(missing: &Missing) -> Result<()> {
     Ok(())
 }
 
-/// Returns the tests of the whole, and the others, fast ones first. Leaves out those that need a node.
+/// Returns the tests of the [`LAST`] packages, and the others, fast ones first. Leaves out those that need a
+/// node.
 fn in_order(mut binaries: Vec<TestBinary>) -> (Vec<TestBinary>, Vec<TestBinary>) {
     binaries.retain(|binary| !node::is_of_node(binary));
     binaries
         .sort_by_key(|binary| ORDER.iter().position(|name| *name == binary.package).unwrap_or(ORDER.len()));
-    binaries.into_iter().partition(|binary| binary.package == WHOLE)
+    binaries.into_iter().partition(|binary| LAST.contains(&&*binary.package))
 }
 
-/// Runs all tests but those of the whole.
+/// Runs all tests but those of the [`LAST`] packages.
 fn run_suites(
     summary: &mut Summary,
     binaries: &[TestBinary],

@@ -13,7 +13,8 @@ use crate::rbac::Needs;
 #[async_trait]
 pub trait Provision: Send + Sync {
     /// Creates the account and grants the rights. The generation that serves keeps its own until the host
-    /// switches. On an error the host reports it and does not switch to the generation.
+    /// switches, if it acts as the same account. On an error the host reports it and does not switch to the
+    /// generation.
     async fn provision(&self, needs: &Needs) -> Result<(), Error>;
 
     /// Returns the account of a plugin that is a component without a plugin file. None refuses such a

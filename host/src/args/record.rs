@@ -44,7 +44,7 @@ impl RecordArgs {
             secrets: record_secrets,
         };
         if let Some(absent) = config.plugin.as_ref().filter(|it| !plugins.contains(it)) {
-            tracing::warn!(plugin = %absent, "no plugin has the name of --record-plugin; it is recorded when it is loaded");
+            tracing::warn!(plugin = %absent, "no plugin file has the name of --record-plugin; a plugin of this name is recorded when it is loaded");
         }
         if config.plugin.is_none() && !config.is_for_several() {
             let [only] = plugins else {

@@ -87,10 +87,12 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
         Err(error) => {
             let cause = innermost(&error);
             let failed = anyhow::anyhow!("{server} cannot be reached: {cause}");
-            let hint = other_scheme(&cause, source).unwrap_or_else(|| {
-                format!("check that the API server runs, and the address, which comes from {source}")
-            });
-            Failure::running(failed).hint(hint)
+            match other_scheme(&cause, source) {
+                Some(hint) => Failure::caller(failed).hint(hint),
+                None => Failure::running(failed).hint(format!(
+                    "check that the API server runs, and the address, which comes from {source}"
+                )),
+            }
         }
     };
     Err(Refusal { failure: refused, may_pass })

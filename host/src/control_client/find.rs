@@ -3,18 +3,23 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures::future::join_all;
 use oarlock_controller::control;
 use oarlock_controller::report::Timestamp;
+use rustix::fs::{Access, access};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{CONNECT_LIMIT, ControlClient, Place, no_answer};
+use super::{ControlClient, Place, no_answer};
 use crate::age::Age;
 use crate::args::{Environment, HostChoice};
 use crate::failure::Failure;
 use crate::state_folder;
+
+/// How long a host may take to say who it is. It waits for no plugin.
+const FIND_LIMIT: Duration = Duration::from_secs(15);
 
 /// Where to look for hosts.
 pub(crate) struct Finding<'a> {
@@ -54,6 +59,10 @@ pub(crate) async fn connect(choice: HostChoice, finding: Finding<'_>) -> Result<
         hosts.push(async move { open(&path).await.map(|answer| (path, answer)) });
     }
     let mut hosts: Vec<_> = join_all(hosts).await.into_iter().flatten().collect();
+    // A host of another user is not meant, if one of this user answers.
+    if hosts.iter().any(|(_, answer)| answer.is_ok()) {
+        hosts.retain(|(path, answer)| answer.is_ok() || access(path, Access::WRITE_OK).is_ok());
+    }
     match hosts.len() {
         0 => Err(none_runs(&folders)),
         1 => hosts.remove(0).1.map(|(client, _)| client),
@@ -99,10 +108,7 @@ async fn open(path: &Path) -> Option<Result<(ControlClient, HostView), Failure>>
     };
     match tokio::net::UnixStream::connect(path).await {
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => None,
-        // A host answers this one at once.
-        _ => {
-            Some(timeout(CONNECT_LIMIT, ask).await.unwrap_or_else(|_| Err(no_answer(&place, CONNECT_LIMIT))))
-        }
+        _ => Some(timeout(FIND_LIMIT, ask).await.unwrap_or_else(|_| Err(no_answer(&place, FIND_LIMIT)))),
     }
 }
 

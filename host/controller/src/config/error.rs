@@ -117,17 +117,22 @@ pub(super) fn line_of(text: &str, value: &str) -> Place {
 
 /// Returns the line of a key such as `limits.memory`, which is not in the text if a default is at fault.
 fn line_of_key(text: &str, path: &str) -> Place {
-    let mut lines = text.lines().zip(1..).peekable();
-    let mut found = 0;
-    for key in path.split('.') {
-        // A mapping may be on one line.
-        while lines.next_if(|(line, _)| !has_key(line, key)).is_some() {}
-        match lines.peek() {
-            Some((_, line)) => found = *line,
-            None => return Place::default(),
-        }
+    let (first, second) = path.split_once('.').unwrap_or((path, ""));
+    let begins =
+        |line: &str| line.trim_start_matches(['[', '"', '\'']).starts_with(first) && has_key(line, first);
+    let mut lines = text.lines().zip(1..).skip_while(|(line, _)| !begins(line));
+    let Some((line, number)) = lines.next() else { return Place::default() };
+    if second.is_empty() || has_key(line, second) {
+        return Place { line: number, column: 0 };
     }
-    Place { line: found, column: 0 }
+    // The lines of the mapping: in YAML they are indented, in TOML a table ends before the next one.
+    let is_table = line.starts_with('[');
+    let is_inside = |line: &str| match is_table {
+        true => !line.starts_with('['),
+        false => !line.starts_with(|it: char| !it.is_whitespace() && it != '#'),
+    };
+    let found = lines.take_while(|(line, _)| is_inside(line)).find(|(line, _)| has_key(line, second));
+    found.map_or(Place::default(), |(_, line)| Place { line, column: 0 })
 }
 
 /// Returns whether a line of YAML or TOML has a key, or is the header of a table with this name.

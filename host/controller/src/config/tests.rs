@@ -100,6 +100,11 @@ fn the_settings_of_a_plugin_have_defaults_and_ranges() {
     insta::assert_snapshot!(with("retry: {initialDelay: 2s, maxDelay: 1s}"), @"plugins/hello/plugin.yaml:10: retry.maxDelay: 1s is not at least `retry.initialDelay`, 2s");
     insta::assert_snapshot!(with("retry: {parkedDelay: 0ms}"), @"plugins/hello/plugin.yaml:10: retry.parkedDelay: 0ms is not between 1s and 1440m");
     insta::assert_snapshot!(with("retry:\n  initialDelay: 60m"), @"plugins/hello/plugin.yaml:11: retry.initialDelay: 60m is not between 1ms and 10m");
+    // Keys of `config` have any name.
+    let text = GOOD.replace("  greeting: hi", "  weight: 7\n  maxDelay: 1s");
+    insta::assert_snapshot!(error(&format!("{text}weight: 0\n")), @"plugins/hello/plugin.yaml:11: weight: 0 is not between 1 and 1000");
+    insta::assert_snapshot!(error(&format!("retry: {{initialDelay: 9m}}\n{text}")), @"plugins/hello/plugin.yaml: retry.maxDelay: 30s is not at least `retry.initialDelay`, 9m");
+    insta::assert_snapshot!(toml_error("name = 'a'\ncomponent = 'a.wasm'\nconfig = { weight = 0 }\nserviceAccount = { namespace = 'a', name = 'b' }\n[limits]\ncallDeadline = '5s'\ntries = 0\n"), @"hello.toml:7: limits.tries: 0 is not between 1 and 1000");
     insta::assert_snapshot!(with("probation: {maxLosses: 1001}"), @"plugins/hello/plugin.yaml:10: probation.maxLosses: 1001 is not between 0 and 1000");
 }
 

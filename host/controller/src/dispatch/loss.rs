@@ -70,7 +70,10 @@ impl Dispatcher {
         due: &DueCall,
         error: &CallError,
     ) {
-        let function = due.function();
+        let function = match error {
+            CallError::CannotStart { .. } => "start",
+            _ => due.function(),
+        };
         let reason = self.count_loss(&draining.health, &draining.progress, function, error);
         let name = |subscription: usize| draining.listeners[subscription].name().to_owned();
         draining.reporter.report(HostEvent::InstanceLost {

@@ -218,7 +218,7 @@ impl HostEvent {
                     about => write!(f, "instance lost in {function} of {about} ({reason}): {message}. ")?,
                 }
                 match restart_after_ms {
-                    None => f.write_str("The version that serves gets the call")?,
+                    None => f.write_str("The version that serves gets the call, if it watches the object")?,
                     Some(0) => f.write_str("A fresh instance starts at once")?,
                     Some(wait) => {
                         write!(f, "A fresh instance starts in {wait} ms, after {losses} losses in a row")?;

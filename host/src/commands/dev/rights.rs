@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     path::Path,
     sync::{MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -42,6 +43,9 @@ struct Shown {
     example: Example,
     is_news: bool,
 }
+
+/// How long a switch waits until the rights of the version before are taken back.
+const TAKE_BACK_LIMIT: Duration = Duration::from_secs(10);
 
 /// The namespace of ServiceAccounts for components without a plugin file.
 const NAMESPACE: &str = "default";
@@ -129,13 +133,24 @@ impl Provision for Rights {
 
     async fn serves(&self, plugin: &str) -> Option<Example> {
         let mut all = self.needs.lock().await;
-        if let Some(PluginNeeds { serving: _, newest }) = all.get(plugin).cloned() {
+        if let Some(PluginNeeds { serving, newest }) = all.get(plugin).cloned() {
             let of_plugin = PluginNeeds { serving: Some(newest.clone()), newest };
-            // With the rights of the version before, it only has more than it needs.
-            if let Err(error) = self.apply(&mut all, of_plugin.clone()).await {
-                tracing::warn!(plugin, %error, "the rights of the version before are not taken back");
-                all.insert(plugin.to_owned(), of_plugin);
+            // With the rights of the version before, it only has more than it needs. The first version has
+            // just been granted its own.
+            let applied = match serving {
+                Some(_) => {
+                    tokio::time::timeout(TAKE_BACK_LIMIT, self.apply(&mut all, of_plugin.clone())).await
+                }
+                None => Ok(Ok(())),
+            };
+            match applied {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(plugin, %error, "the rights of the version before stay"),
+                Err(_) => {
+                    tracing::warn!(plugin, "the rights of the version before stay: no answer came in time")
+                }
             }
+            all.insert(plugin.to_owned(), of_plugin);
         }
         drop(all);
         let mut examples = self.examples();

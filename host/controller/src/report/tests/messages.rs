@@ -298,7 +298,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts at once. The next call for pods default/web is made in 200 ms or later, when no other work is ready (calls so far: 1)
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts in 1600 ms, after 3 losses in a row. pods default/web is parked after 3 calls: the host calls again at its next event, when another version of the plugin loads, after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)
     warn  instance lost in on-add (trap): the guest trapped: unreachable. A fresh instance starts at once
-    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. The version that serves gets the call
+    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. The version that serves gets the call, if it watches the object
     info  a fresh instance serves: delivery continues where it stopped
     warn  example.com/v1/boats is absent: the API server does not serve it. The host asks again at least every 5 s. Wanted by hello, mirror. Fix: apply the CustomResourceDefinition, or correct the resource in the plugin
     info  the API server serves example.com/v1/boats now

@@ -63,6 +63,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::channel::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
@@ -230,7 +231,11 @@ impl Dispatcher {
                 match next.await {
                     Next::Stop => break,
                     Next::Lead => self.lead(active.as_mut()),
-                    Next::Ended(ended) => {
+                    Next::Ended(mut ended) => {
+                        // An instance reads the machine's clock, by which the runtime's may not go.
+                        if self.shared.wall_clock.is_controlled() {
+                            ended.at = Instant::now();
+                        }
                         slice.reached(ended.at);
                         self.ended(active.as_mut(), &mut draining, &mut calls, ended);
                     }

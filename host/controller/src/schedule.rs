@@ -48,7 +48,10 @@ pub(crate) type ActiveSchedules = watch::Sender<Arc<[SchedulePlan]>>;
 
 /// Reads the time of day. Cheap to clone.
 #[derive(Clone)]
-pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+pub struct WallClock {
+    read: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    is_controlled: bool,
+}
 
 /// Runs the schedules of one plugin.
 pub(crate) struct Runner {
@@ -89,17 +92,23 @@ impl WallClock {
     /// Returns the clock of the machine.
     #[must_use]
     pub fn system() -> Self {
-        Self(Arc::new(Timestamp::now))
+        Self { read: Arc::new(Timestamp::now), is_controlled: false }
     }
 
-    /// Returns a clock that a test controls. A time that the machine's clock cannot have is the last one.
+    /// Returns a clock that a test controls, as it does the runtime's clock. A time that the machine's clock
+    /// cannot have is the last one.
     #[must_use]
     pub fn controlled(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        Self(Arc::new(move || Timestamp::try_from(read()).unwrap_or(Timestamp::MAX)))
+        let read = move || Timestamp::try_from(read()).unwrap_or(Timestamp::MAX);
+        Self { read: Arc::new(read), is_controlled: true }
+    }
+
+    pub(crate) fn is_controlled(&self) -> bool {
+        self.is_controlled
     }
 
     fn now(&self) -> Timestamp {
-        (self.0)()
+        (self.read)()
     }
 }
 

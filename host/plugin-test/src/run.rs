@@ -106,6 +106,9 @@ pub fn run(job: Job) -> Result<Ran, RunError> {
     let failed = |error: String| RunError::Host(error);
     let run = move || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
+        // A task that yields runs when no other can, and not after a number of polls: threads for blocking work
+        // wake tasks sooner or later, so that number differs from run to run.
+        builder.event_interval(u32::MAX).global_queue_interval(u32::MAX);
         let runtime = builder.enable_all().start_paused(true).build();
         let runtime = runtime.map_err(|error| RunError::Host(error.to_string()))?;
         runtime.block_on(in_runtime(job))

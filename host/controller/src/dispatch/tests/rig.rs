@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use futures::channel::mpsc;
@@ -191,7 +191,7 @@ impl Rig {
             retry: retry.clone(),
             restart: RestartPolicy::default(),
             fault: FaultHook::new(fault),
-            wall_clock: WallClock::system(),
+            wall_clock: WallClock::controlled(SystemTime::now),
             tasks: tasks.clone(),
             busy_limit: BusyLimit::new(1),
             leadership: leadership.clone(),
@@ -495,6 +495,11 @@ impl MakeInstance for Maker {
 
 #[async_trait]
 impl Instance for Guest {
+    /// By the machine's clock, which is behind the test's.
+    fn ended_at(&self) -> Option<Instant> {
+        Some(Instant::now() - Duration::from_secs(3600))
+    }
+
     fn memory_bytes(&self) -> u64 {
         *self.guests.memory_bytes.lock()
     }

@@ -121,12 +121,18 @@ pub(crate) async fn user_config(
                 "name one with --kubeconfig or KUBECONFIG; or use `oarlock dev`, which starts an API server",
             ));
         }
-        (given, _) => given.to_vec(),
+        (given, _) => existing(given),
     };
     let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
     let source = format!("kubeconfig {}", names.join(", "));
     let config = from_files(&files, context).await.map_err(|error| explain(error, &source))?;
     Ok((config, source))
+}
+
+/// Of several files, returns those that exist, as kubectl does. All if none does.
+fn existing(files: &[PathBuf]) -> Vec<PathBuf> {
+    let existing: Vec<_> = files.iter().filter(|file| file.exists()).cloned().collect();
+    if existing.is_empty() { files.to_vec() } else { existing }
 }
 
 async fn from_files(files: &[PathBuf], context: Option<String>) -> Result<Config, KubeconfigError> {

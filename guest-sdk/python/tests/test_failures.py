@@ -15,6 +15,7 @@ from oarlock.testing import FakeHost, Logged
         (Terminal("never"), CallFailure("terminal", "never")),
         (Conflict("changed"), CallFailure("retry", "changed")),
         (Throttled("slow", 1.5), CallFailure("retry", "slow", 1500)),
+        (Throttled("slow", 1e9), CallFailure("retry", "slow", 2**32 - 1)),
         (Throttled("slow"), CallFailure("retry", "slow")),
         (Invalid("wrong"), CallFailure("terminal", "wrong")),
         (NotDeclared("what"), CallFailure("terminal", "what")),

@@ -85,6 +85,17 @@ def test_durations_are_seconds_or_timedeltas_and_rounded_up() -> None:
     assert Retry("later", after=0.5).after_ms == 500
 
 
+@pytest.mark.parametrize("given", [50 * 86_400, 10**400, 1e308, timedelta.max])
+def test_a_delay_that_the_contract_cannot_hold_is_shortened_to_49_days(given: Any) -> None:
+    greatest = 2**32 - 1
+    assert Requeue(after=given).after_ms == greatest
+    assert Retry("later", after=given).after_ms == greatest
+    with FakeHost(Plugin("test", "1.0")) as host:
+        work_queue.add(WorkKey("all"), after=given)
+        [due] = host.queue.values()
+        assert due - host.time == timedelta(milliseconds=greatest)
+
+
 @pytest.mark.parametrize("given", [-1, timedelta(seconds=-1), math.nan, math.inf])
 def test_a_duration_is_finite_and_not_negative(given: Any) -> None:
     with pytest.raises(ValueError, match="is not a duration: a duration is finite and not negative"):

@@ -1,4 +1,6 @@
+import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from oarlock import (
     Added,
     ControllerOwner,
     Deleted,
+    Duration,
     Event,
     NoHost,
     Plugin,
@@ -115,6 +118,40 @@ def test_a_schedule_is_periodic_or_at_wall_times(plugin: Plugin) -> None:
     with pytest.raises(TypeError, match="give one of every= and cron="):
         plugin.schedule("report")
     assert plugin.schedule("nightly", cron="0 3 * * *", time_zone="Europe/Berlin").cron == "0 3 * * *"
+
+
+@pytest.mark.parametrize(
+    ("every", "shown"),
+    [
+        (0.5, "0.5"),
+        (1.5, "1.5"),
+        (0, "0"),
+        (-1, "-1"),
+        (31_536_001, "31536001"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (timedelta(milliseconds=1500), "datetime.timedelta(seconds=1, microseconds=500000)"),
+    ],
+)
+def test_an_interval_that_is_not_whole_seconds_is_refused(
+    plugin: Plugin, every: Duration, shown: str
+) -> None:
+    message = f"schedule 'report': every={shown} is not allowed: give whole seconds, 1 to 31536000"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        plugin.schedule("report", every=every)
+    assert plugin.schedules == {}
+
+
+def test_an_interval_is_whole_seconds_up_to_a_year(plugin: Plugin) -> None:
+    assert plugin.schedule("often", every=1.0).every_seconds == 1
+    assert plugin.schedule("seldom", every=timedelta(days=365)).every_seconds == 31_536_000
+
+
+def test_a_resync_that_is_not_whole_seconds_is_refused(plugin: Plugin) -> None:
+    message = r"^watch 'pods': resync=0.5 is not allowed: give whole seconds, 0 to 4294967295$"
+    with pytest.raises(ValueError, match=message):
+        plugin.watch("v1/pods", resync=0.5)
+    assert plugin.watch("v1/pods", resync=timedelta(minutes=5)).resync_seconds == 300
 
 
 def test_declared_fields_are_checked_when_the_module_is_imported(plugin: Plugin) -> None:

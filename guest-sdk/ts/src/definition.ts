@@ -5,6 +5,7 @@ import type {
   Request as WitRequest,
   Schedule as WitSchedule,
 } from "oarlock:plugin/metadata@0.1.0";
+import { present } from "./choice.js";
 import { type Duration, toSeconds } from "./duration.js";
 import type { Lister } from "./lister.js";
 import { checkNames } from "./names.js";
@@ -53,7 +54,10 @@ export type Schedule = {
   atStart?: boolean;
   key?: PartialKey;
 } & (
-  | { every: Duration }
+  | {
+      /** Whole seconds, up to a year. */
+      every: Duration;
+    }
   | {
       /** Five fields: minute, hour, day of the month, month, day of the week. */
       cron: string;
@@ -72,6 +76,9 @@ const OPTIONS: Record<keyof Definition, true> = {
   schedules: true,
   reconcile: true,
 };
+
+/** A year, the longest interval of a schedule. */
+const MAX_EVERY_SECONDS = 31_536_000;
 
 /** Returns the description that the host gets. */
 export function describe(definition: Definition): Description {
@@ -103,12 +110,17 @@ function toRequest({ to, verbs, namespace, subresource = "" }: Request): WitRequ
   return { target, namespaces: toNamespaces(namespace), verbs: [...verbs], subresource };
 }
 
-function toSchedule(name: string, schedule: Schedule): WitSchedule {
+function toSchedule(name: string, given: Schedule): WitSchedule {
+  const schedule = present(given);
   const trigger: WitSchedule["trigger"] =
     "cron" in schedule
       ? { tag: "at", val: { cron: schedule.cron, timeZone: schedule.timeZone ?? "" } }
-      : { tag: "every-seconds", val: toSeconds(schedule.every) };
+      : { tag: "every-seconds", val: toInterval(name, schedule.every) };
   // An empty option of the contract is null in QuickJS, although the generated types say `undefined`.
   const key = schedule.key ? toWit(schedule.key) : (null as unknown as undefined);
   return { name, trigger, atStart: schedule.atStart ?? false, key } as WitSchedule;
+}
+
+function toInterval(schedule: string, every: Duration): number {
+  return toSeconds(`the interval of the schedule ${schedule}`, every, 1, MAX_EVERY_SECONDS);
 }

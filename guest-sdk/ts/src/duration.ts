@@ -5,8 +5,8 @@ export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** 49 days: more milliseconds do not fit into a number of the contract. */
-const MAX_MS = 0xffff_ffff;
+/** The greatest number of the contract. As milliseconds, it is 49 days. */
+const MAX_U32 = 0xffff_ffff;
 
 /**
  * Returns the milliseconds of a text such as `30m`, `7d` or `1h30m`.
@@ -24,16 +24,27 @@ export function parseDuration(text: string): number {
   return ms;
 }
 
-/** Returns whole milliseconds, rounded up, and at most 49 days. */
-export function toMs(duration: Duration): number {
-  const ms = typeof duration === "number" ? duration : parseDuration(duration);
+/** Returns whole milliseconds, rounded up, and at most 49 days, unless there is another bound. */
+export function toMs(duration: Duration, most = MAX_U32): number {
+  const ms = inMs(duration);
   if (!(ms >= 0)) throw new RangeError(`${duration} is not a duration: it is less than 0, or no number`);
-  return Math.min(Math.ceil(ms), MAX_MS);
+  return Math.min(Math.ceil(ms), most);
 }
 
-/** Returns whole seconds. */
-export function toSeconds(duration: Duration): number {
-  const seconds = toMs(duration) / 1_000;
-  if (!Number.isInteger(seconds)) throw new RangeError(`${duration} is not a number of whole seconds`);
+/**
+ * Returns the seconds of an interval, which are whole and within these bounds.
+ *
+ * @throws {RangeError} For any other interval.
+ */
+export function toSeconds(what: string, duration: Duration, least = 0, most = MAX_U32): number {
+  const seconds = inMs(duration) / 1_000;
+  if (!(Number.isInteger(seconds) && seconds >= least && seconds <= most)) {
+    const given = typeof duration === "number" ? `${duration} ms` : duration;
+    throw new RangeError(`${what} is ${given}; give whole seconds, ${least} to ${most}, such as "90s"`);
+  }
   return seconds;
+}
+
+function inMs(duration: Duration): number {
+  return typeof duration === "number" ? duration : parseDuration(duration);
 }

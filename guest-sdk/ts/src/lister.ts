@@ -3,6 +3,7 @@
 import type { Read, Index as WitIndex, IndexSource as WitIndexSource } from "oarlock:plugin/metadata@0.1.0";
 import { cache as host } from "#host";
 import { calling, finding } from "./calling.js";
+import { checkChoice, present, TEXT, type Value } from "./choice.js";
 import { type Duration, toMs } from "./duration.js";
 import { checkNames } from "./names.js";
 import type { Fields, FieldValues } from "./pointer.js";
@@ -42,6 +43,10 @@ const OPTIONS: Record<keyof ListerOptions, true> = {
   wakes: true,
   indices: true,
 };
+
+type SourceName<T = IndexSource> = T extends object ? keyof T : never;
+
+const SOURCES: Record<SourceName, Value> = { label: TEXT, pointer: TEXT };
 
 /** Reads one resource from the cache. The plugin declares it in `listers`. */
 export class Lister<T extends object = KubernetesObject, Index extends string = string> {
@@ -143,12 +148,27 @@ export function lister<T extends object = KubernetesObject, const Index extends 
   options: ListerOptions<Index> = {},
 ): Lister<T, Index> {
   const read = typeof of === "string" ? resource<T>(of) : of;
-  checkNames(`the lister of ${pathOf(read)}`, options, OPTIONS);
+  const what = `the lister of ${pathOf(read)}`;
+  checkNames(what, options, OPTIONS);
+  for (const [index, source] of Object.entries<IndexSource>(options.indices ?? {})) {
+    checkSource(`the index ${index} of ${what}`, source);
+  }
   return new Lister(read, options);
 }
 
-function toSource(source: IndexSource): WitIndexSource {
-  if (source === "owner-uid") return { tag: "owner-uid" };
+/** Throws unless it is `owner-uid`, or has one source with a value of its type. */
+function checkSource(what: string, source: IndexSource): void {
+  if (source === "owner-uid") return;
+  if (typeof source !== "object" || source === null) {
+    const sources = Object.keys(SOURCES).join(", ");
+    throw new TypeError(`${what} is ${source}; give "owner-uid", or an object with one of ${sources}`);
+  }
+  checkChoice(what, source, SOURCES, { one: "source", instead: "declare an index for each" });
+}
+
+function toSource(given: IndexSource): WitIndexSource {
+  if (given === "owner-uid") return { tag: "owner-uid" };
+  const source = present(given);
   if ("label" in source) return { tag: "label", val: source.label };
   return { tag: "pointer", val: source.pointer };
 }

@@ -8,6 +8,7 @@ import type {
   Enqueue as WitEnqueue,
   Scope as WitScope,
 } from "oarlock:plugin/metadata@0.1.0";
+import { checkChoice, present, TEXT, type Value } from "./choice.js";
 import { type Duration, toSeconds } from "./duration.js";
 import { type Added, type Deleted, EventFactory, type Synced, type Updated } from "./event.js";
 import { checkNames } from "./names.js";
@@ -66,7 +67,7 @@ export interface WatchOptions<T, F extends Fields> {
   fields?: F;
   /** `metadata` if the plugin needs no more than that. */
   content?: "metadata" | "full";
-  /** The interval at which each object is delivered again. */
+  /** The interval at which each object is delivered again, in whole seconds. */
   resync?: Duration;
   /** Adds a key to the work queue, in place of a call of the handlers below. */
   enqueue?: Enqueue;
@@ -97,12 +98,6 @@ const OPTIONS: Record<keyof WatchOptions<unknown, Fields>, true> = {
   onSynced: true,
 };
 
-/** The type of the value of a test. */
-interface Value {
-  is: string;
-  fits(value: unknown): boolean;
-}
-
 const BOOLEAN: Value = { is: "true or false", fits: (value) => typeof value === "boolean" };
 const JSON_VALUE: Value = { is: "a JSON value", fits: isJson };
 const JSON_VALUES: Value = {
@@ -125,6 +120,21 @@ const TESTS: Record<TestName, Value> = {
   greater: ORDERED,
   less: ORDERED,
 };
+
+type TargetName<T = Enqueue> = T extends object ? Exclude<keyof T, "group" | "scope"> : never;
+
+const TARGETS: Record<TargetName, Value> = {
+  controllerOwner: TEXT,
+  pointer: TEXT,
+  label: TEXT,
+  key: {
+    is: 'a key such as { kind: "report" }',
+    fits: (value) => typeof (value as Partial<PartialKey> | null)?.kind === "string",
+  },
+};
+
+const SCOPES: Record<Scope, true> = { "same-namespace": true, cluster: true };
+const KEY: Record<keyof PartialKey, true> = { kind: true, namespace: true, name: true };
 
 /** A watch of one resource. */
 export class Watch {
@@ -152,7 +162,7 @@ export class Watch {
       conditions: (options.conditions ?? []).map(toCondition),
       fields: Object.values(options.fields ?? {}),
       content: options.content ?? "full",
-      resyncSeconds: toSeconds(options.resync ?? 0),
+      resyncSeconds: toSeconds(`the resync of the watch ${name}`, options.resync ?? 0),
       enqueue: toEnqueue(options.enqueue),
       ignoreOwnWrites: options.ignoreOwnWrites ?? false,
     };
@@ -171,6 +181,7 @@ export function watch<T extends object = KubernetesObject, const F extends Field
   const what = `the watch of ${pathOf(watched)}`;
   checkNames(what, options, OPTIONS);
   for (const condition of options.conditions ?? []) checkCondition(what, condition);
+  if (options.enqueue !== undefined) checkEnqueue(`the enqueue of ${what}`, options.enqueue);
   return new Watch(watched, options as WatchOptions<unknown, Fields>);
 }
 
@@ -179,20 +190,25 @@ function checkCondition(watch: string, { at, ...tests }: { at: unknown }): void 
   if (typeof at !== "string") {
     throw new TypeError(`a condition of ${watch} has no JSON pointer; write at: "/spec/nodeName"`);
   }
-  const what = `the condition on ${at} of ${watch}`;
-  checkNames(what, tests, TESTS, "test");
-  const [test, ...others] = Object.entries(tests);
-  if (test === undefined) {
-    throw new TypeError(`${what} has no test; the tests are ${Object.keys(TESTS).join(", ")}`);
+  const noun = { one: "test", instead: "write a condition for each" };
+  checkChoice(`the condition on ${at} of ${watch}`, tests, TESTS, noun);
+}
+
+/** Throws unless it is `itself`, or has one target with a value of its type, and options that exist. */
+function checkEnqueue(what: string, enqueue: Enqueue): void {
+  if (enqueue === "itself") return;
+  if (typeof enqueue !== "object" || enqueue === null) {
+    const targets = Object.keys(TARGETS).join(", ");
+    throw new TypeError(`${what} is ${enqueue}; give "itself", or an object with one of ${targets}`);
   }
-  if (others.length > 0) {
-    const names = Object.keys(tests).join(", ");
-    throw new TypeError(`${what} has several tests (${names}); write a condition for each`);
+  checkNames(what, enqueue, { ...TARGETS, group: true, scope: true });
+  const { group, scope, ...target }: { group?: unknown; scope?: unknown; key?: unknown } = enqueue;
+  checkChoice(what, target, TARGETS, { one: "target", instead: "give one of them" });
+  if (group !== undefined && !TEXT.fits(group)) {
+    throw new TypeError(`${what} has a wrong value for the option group; give ${TEXT.is}`);
   }
-  const [name, value] = test as [TestName, unknown];
-  if (!TESTS[name].fits(value)) {
-    throw new TypeError(`${what} has a wrong value for the test ${name}; give ${TESTS[name].is}`);
-  }
+  if (scope !== undefined) checkNames(what, { [`${scope}`]: true }, SCOPES, "scope");
+  if (target.key !== undefined) checkNames(`the key of ${what}`, target.key as object, KEY);
 }
 
 /** Returns whether JSON has such a value. The parts of lists and objects are not looked at. */
@@ -201,7 +217,7 @@ function isJson(value: unknown): boolean {
 }
 
 function toCondition(condition: Condition): FieldCondition {
-  return { pointer: condition.at, test: toTest(condition) };
+  return { pointer: condition.at, test: toTest(present(condition)) };
 }
 
 function toTest(test: Condition): Test {
@@ -214,9 +230,10 @@ function toTest(test: Condition): Test {
   return { tag: "less", val: JSON.stringify(test.less) };
 }
 
-function toEnqueue(enqueue: Enqueue | undefined): WitEnqueue {
-  if (enqueue === undefined) return { tag: "nothing" };
-  if (enqueue === "itself") return { tag: "itself" };
+function toEnqueue(given: Enqueue | undefined): WitEnqueue {
+  if (given === undefined) return { tag: "nothing" };
+  if (given === "itself") return { tag: "itself" };
+  const enqueue = present(given);
   if ("controllerOwner" in enqueue) {
     const { controllerOwner: kind, group = "", scope } = enqueue;
     return { tag: "controller-owner", val: { group, kind, scope: toScope(scope) } };

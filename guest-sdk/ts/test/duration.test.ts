@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { parseDuration, RetryAfter, requeueAfter } from "@oarlock/sdk";
+import type * as metadataExports from "oarlock:plugin/metadata@0.1.0";
+import { type Duration, parseDuration, plugin, queue, RetryAfter, requeueAfter, watch } from "@oarlock/sdk";
+import { FakeHost } from "@oarlock/sdk/testing";
 
 test("durations are written as in Go, and in days", () => {
   assert.equal(parseDuration("500ms"), 500);
@@ -21,4 +23,36 @@ test("a duration that the contract cannot hold is shortened", () => {
   assert.equal(new RetryAfter("2h", "busy").afterMs, 3_600_000);
   assert.throws(() => requeueAfter(-1), RangeError);
   assert.throws(() => requeueAfter(Number.NaN), RangeError);
+  const reconcile = () => queue.add({ kind: "later" }, { after: "50d" });
+  const host = new FakeHost(plugin({ name: "a", version: "1", reconcile }));
+  host.reconcile({ kind: "any" });
+  assert.equal(host.queue[0]?.afterMs, 2 ** 32 - 1);
+});
+
+test("an interval is whole seconds, up to a year", () => {
+  const described = (every: Duration, resync: Duration) => {
+    const watches = { pods: watch("v1/pods", { resync }) };
+    const tested = plugin({ name: "a", version: "1", watches, schedules: { report: { every } } });
+    return (tested.metadata as typeof metadataExports).describe();
+  };
+  const { schedules, subscriptions } = described("365d", "100d");
+  assert.deepEqual(schedules[0]?.trigger, { tag: "every-seconds", val: 31_536_000 });
+  assert.equal(subscriptions[0]?.resyncSeconds, 8_640_000);
+
+  const refused = (every: Duration, resync: Duration, message: string) =>
+    assert.throws(
+      () => described(every, resync),
+      (thrown) => `${thrown}`.startsWith(`RangeError: ${message}\n`),
+      message,
+    );
+  const schedule = "the interval of the schedule report is";
+  const allowed = 'give whole seconds, 1 to 31536000, such as "90s"';
+  for (const every of ["500ms", "1.5s", "0s", "366d", "999.5ms"] as const) {
+    refused(every, 0, `${schedule} ${every}; ${allowed}`);
+  }
+  for (const every of [30, 0, -1_000, Number.NaN, Number.POSITIVE_INFINITY]) {
+    refused(every, 0, `${schedule} ${every} ms; ${allowed}`);
+  }
+  const watched = 'the resync of the watch pods is 500ms; give whole seconds, 0 to 4294967295, such as "90s"';
+  refused("1s", "500ms", watched);
 });

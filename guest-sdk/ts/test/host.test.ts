@@ -170,6 +170,8 @@ test("configuration and time are those of the test", () => {
       host.advance("90s");
       assert.equal(clock.now().toISOString(), "2026-01-01T00:01:30.000Z");
       assert.equal(clock.elapsed(), 90_000);
+      host.advance("60d");
+      assert.equal(clock.now().toISOString(), "2026-03-02T00:01:30.000Z");
     },
     { config: { limit: 3 } },
   );

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import type * as metadataExports from "oarlock:plugin/metadata@0.1.0";
 import {
   type Added,
   config,
@@ -345,22 +346,100 @@ test("a condition has one test, with a value of its type", () => {
   const at = "/spec/nodeName";
   refused({ at, notin: ["a"] }, `${on} has an unknown test notin; ${tests}`);
   refused({ at }, `${on} has no test; ${tests}`);
+  refused({ at, equals: undefined }, `${on} has no test; ${tests}`);
   refused({ at, greater: 1, less: 5 }, `${on} has several tests (greater, less); write a condition for each`);
   const wrong = (name: string, value: unknown, type: string) =>
     refused({ at, [name]: value }, `${on} has a wrong value for the test ${name}; give ${type}`);
   wrong("exists", "false", "true or false");
-  for (const value of [undefined, Number.NaN, 1n, () => true]) {
+  for (const value of [Number.NaN, 1n, () => true]) {
     wrong("equals", value, "a JSON value");
     wrong("differs", value, "a JSON value");
     wrong("in", [value], "a list of JSON values");
     wrong("less", value, "a number or a string");
   }
+  wrong("in", [undefined], "a list of JSON values");
   wrong("notIn", "a", "a list of JSON values");
   wrong("greater", null, "a number or a string");
   refused(
     { pointer: at, exists: true },
     'a condition of the watch of v1/pods has no JSON pointer; write at: "/spec/nodeName"',
   );
+});
+
+test("an enqueue has one target, with a value of its type", () => {
+  const refused = (enqueue: unknown, message: string) =>
+    assert.throws(() => watch("v1/pods", { enqueue } as object), { name: "TypeError", message });
+  const of = "the enqueue of the watch of v1/pods";
+  const targets = "controllerOwner, pointer, label, key";
+  for (const given of ["itslef", null, true]) {
+    refused(given, `${of} is ${given}; give "itself", or an object with one of ${targets}`);
+  }
+  const options = `the options are ${targets}, group, scope`;
+  refused({ lable: "team" }, `${of} has an unknown option lable; ${options}`);
+  refused({ label: "team", scop: "cluster" }, `${of} has an unknown option scop; ${options}`);
+  refused({ scope: "cluster" }, `${of} has no target; the targets are ${targets}`);
+  refused({ label: undefined }, `${of} has no target; the targets are ${targets}`);
+  refused({ label: "a", pointer: "/b" }, `${of} has several targets (label, pointer); give one of them`);
+  refused({ label: ["a"] }, `${of} has a wrong value for the target label; give a text`);
+  for (const key of ["report", null, { name: "report" }]) {
+    refused({ key }, `${of} has a wrong value for the target key; give a key such as { kind: "report" }`);
+  }
+  const key = { kind: "report", nmae: "a" };
+  refused({ key }, `the key of ${of} has an unknown option nmae; the options are kind, namespace, name`);
+  refused(
+    { controllerOwner: "ReplicaSet", group: null },
+    `${of} has a wrong value for the option group; give a text`,
+  );
+  refused(
+    { pointer: "/spec/nodeName", scope: "clutser" },
+    `${of} has an unknown scope clutser; the scopes are same-namespace, cluster`,
+  );
+});
+
+test("an index has one source, with a value of its type", () => {
+  const refused = (source: unknown, message: string) =>
+    assert.throws(() => lister("v1/pods", { indices: { byNode: source } } as object), {
+      name: "TypeError",
+      message,
+    });
+  const of = "the index byNode of the lister of v1/pods";
+  refused("owner", `${of} is owner; give "owner-uid", or an object with one of label, pointer`);
+  refused({ lable: "app" }, `${of} has an unknown source lable; the sources are label, pointer`);
+  refused({ label: undefined }, `${of} has no source; the sources are label, pointer`);
+  refused(
+    { label: "app", pointer: "/a" },
+    `${of} has several sources (label, pointer); declare an index for each`,
+  );
+  refused({ pointer: 1 }, `${of} has a wrong value for the source pointer; give a text`);
+});
+
+test("a name whose value is undefined is absent", () => {
+  const tested = plugin({
+    name: "a",
+    version: "1",
+    watches: {
+      pods: watch(pods, {
+        conditions: [
+          { at: "/a", exists: true, equals: undefined },
+          { at: "/b", exists: undefined, less: 3 },
+        ],
+        enqueue: { controllerOwner: undefined, label: "team" },
+      }),
+    },
+    listers: [lister(pods, { indices: { node: { label: undefined, pointer: "/spec/nodeName" } } })],
+    schedules: { often: { cron: undefined, every: "90s" } },
+  });
+  const { subscriptions, indices, schedules } = (tested.metadata as typeof metadataExports).describe();
+  assert.deepEqual(subscriptions[0]?.conditions, [
+    { pointer: "/a", test: { tag: "exists" } },
+    { pointer: "/b", test: { tag: "less", val: "3" } },
+  ]);
+  assert.deepEqual(subscriptions[0]?.enqueue, {
+    tag: "label",
+    val: { at: "team", scope: "same-namespace" },
+  });
+  assert.deepEqual(indices[0]?.source, { tag: "pointer", val: "/spec/nodeName" });
+  assert.deepEqual(schedules[0]?.trigger, { tag: "every-seconds", val: 90 });
 });
 
 test("an exception about what components lack says so", () => {

@@ -149,7 +149,7 @@ async fn readyz(
     // A plugin that waits does not make the host unready. The page names it.
     let waiting = admin.statuses.snapshot().into_iter().filter(|plugin| !plugin.waits_for.is_empty());
     let waiting: Vec<_> =
-        waiting.map(|plugin| format!("{} waits for {}", plugin.name, plugin.waits_for.join(", "))).collect();
+        waiting.map(|plugin| format!("{} waits for {}", plugin.name, plugin.waits_for.join("; "))).collect();
     healthz::all("readyz", admin.health.ready(), &waiting, &query, reasons)
 }
 

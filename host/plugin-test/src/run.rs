@@ -213,7 +213,7 @@ fn plugin_file(plugin: &PluginFile, case: &Case) -> Result<(TempDir, PathBuf)> {
 }
 
 fn waiting(waits_for: &[String]) -> String {
-    if waits_for.is_empty() { String::new() } else { format!(": it waits for {}", waits_for.join(", ")) }
+    if waits_for.is_empty() { String::new() } else { format!(": it waits for {}", waits_for.join("; ")) }
 }
 
 // === impl Ran ===

@@ -260,6 +260,7 @@ fn wasmtime_refuses(error: wasmtime::Error) -> Error {
     Error::Wasmtime(format!("{error:#}"))
 }
 
-fn nanos(time: Duration) -> u64 {
+/// Returns a time in nanoseconds, in the 64 bits of an atomic or of the contract.
+pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

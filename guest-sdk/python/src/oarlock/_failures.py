@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Literal, NamedTuple
 
 from . import log
+from ._durations import milliseconds
 from .errors import (
     Failure,
     Invalid,
@@ -41,7 +42,7 @@ def failure_of(error: Exception) -> CallFailure:
     if isinstance(error, Retry):
         return CallFailure("retry", text, error.after_ms)
     if isinstance(error, Throttled) and error.retry_after is not None:
-        return CallFailure("retry", text, int(error.retry_after * 1000))
+        return CallFailure("retry", text, milliseconds(error.retry_after))
     if isinstance(error, OarlockError):
         return CallFailure("terminal" if isinstance(error, _LASTING) else "retry", text)
     if isinstance(error, Failure):

@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any, TypeVar, overload
 
 from . import _functions
-from ._durations import Duration, seconds
+from ._durations import Duration, whole_seconds
 from .cache import Index, Lister
 from .client import Client, Verb
 from .conditions import Condition
@@ -24,6 +24,9 @@ _Reconcile = TypeVar("_Reconcile", bound=Reconcile)
 
 # Not compared where it is used: type checkers would skip the code of another platform.
 _IS_COMPONENT = sys.platform.startswith("wasi")
+
+#: A year, the longest interval of a schedule.
+_MAX_EVERY_SECONDS = 31_536_000
 
 
 class Plugin:
@@ -99,7 +102,7 @@ class Plugin:
 
         With `fields` the host skips updates that change none of them, and each event carries their values.
         With `enqueue` (or `Watch.reconcile`) a notification adds a key to the work queue, and calls no
-        handler.
+        handler. `resync` is whole seconds; 0 means never.
         """
         target = _object_resource(resource)
         name = _free(name, target.plural, self.watches, "watch")
@@ -108,7 +111,7 @@ class Plugin:
         watch.label_selector = label_selector
         watch.conditions = [*conditions]
         watch.metadata_only = metadata_only
-        watch.resync_seconds = int(seconds(resync))
+        watch.resync_seconds = whole_seconds(f"watch {name!r}: resync", resync)
         watch.enqueue = enqueue
         watch.ignore_own_writes = ignore_own_writes
         self.watches[name] = watch
@@ -156,6 +159,8 @@ class Plugin:
     ) -> Schedule:
         """Declare a schedule, which adds a key to the work queue `every` so often, or at the times of `cron`.
 
+        `every` is whole seconds, 1 to 31,536,000 (a year).
+
         Without a time zone (such as `Europe/Berlin`) the times are in UTC. With `at_start` it also fires when
         the plugin begins to serve. The key's kind is the schedule's name, unless another key is given.
         """
@@ -163,7 +168,9 @@ class Plugin:
             raise TypeError(f"schedule {name!r}: give one of every= and cron=")
         if name in self.schedules:
             raise ValueError(f"there is a schedule of the name {name!r} already")
-        every_seconds = None if every is None else int(seconds(every))
+        every_seconds = None
+        if every is not None:
+            every_seconds = whole_seconds(f"schedule {name!r}: every", every, 1, _MAX_EVERY_SECONDS)
         schedule = Schedule(self._route, name, every_seconds, cron, time_zone, at_start, key)
         self.schedules[name] = schedule
         return schedule

@@ -15,7 +15,10 @@ from .pointers import F, Shape
 
 
 class Requeue:
-    """The outcome of a reconcile that wants to be called again: `return Requeue(after=60)`."""
+    """The outcome of a reconcile that wants to be called again: `return Requeue(after=60)`.
+
+    After at most 49 days the host calls, also for a longer wait.
+    """
 
     __slots__ = ("after_ms",)
 

@@ -8,5 +8,8 @@ from .names import WorkKey
 
 
 def add(key: WorkKey, *, after: Duration | None = None) -> None:
-    """Add a key, unless it waits already. Of two delays for one key, the one that ends first counts."""
+    """Add a key, unless it waits already. Of two delays for one key, the one that ends first counts.
+
+    After at most 49 days the host reconciles the key, also for a longer delay.
+    """
     _host.current().queue_add(key, None if after is None else milliseconds(after))

@@ -116,7 +116,7 @@ export class FakeHost {
 
   /** Moves the clock. */
   advance(duration: Duration): void {
-    this.#state.now = new Date(this.#state.now.getTime() + toMs(duration));
+    this.#state.now = new Date(this.#state.now.getTime() + toMs(duration, Number.MAX_SAFE_INTEGER));
   }
 
   /** Creates or replaces an object in the cluster, without a notification. */

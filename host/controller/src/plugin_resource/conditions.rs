@@ -141,7 +141,7 @@ fn authorized(resolution: &Result<Resolved, Problem>, status: Option<&PluginStat
     }
     let forbidden = status.and_then(newest).filter(|it| it.state == GenerationState::Forbidden);
     if let (Some(forbidden), Some(status)) = (forbidden, status) {
-        let waits_for = status.waits_for.join(", ");
+        let waits_for = status.waits_for.join("; ");
         let message = if waits_for.is_empty() { &forbidden.reason } else { &waits_for };
         return finding(KIND, FALSE, "RightsMissing", message);
     }
@@ -189,7 +189,7 @@ fn compiled(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus
         None => match status.and_then(|it| it.refused.as_ref()) {
             Some(refused) => finding(KIND, FALSE, "CompilationFailed", &refused.message),
             None => {
-                let waits_for = status.map(|it| it.waits_for.join(", ")).unwrap_or_default();
+                let waits_for = status.map(|it| it.waits_for.join("; ")).unwrap_or_default();
                 finding(KIND, UNKNOWN, "Compiling", waits_for)
             }
         },
@@ -220,7 +220,7 @@ fn ready(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) 
             (_, Some(refused)) => finding(KIND, FALSE, "Refused", &refused.message),
             (_, None) if status.waits_for.is_empty() => finding(KIND, FALSE, "Loading", "it is being loaded"),
             (_, None) => {
-                finding(KIND, FALSE, "Loading", format!("it waits for {}", status.waits_for.join(", ")))
+                finding(KIND, FALSE, "Loading", format!("it waits for {}", status.waits_for.join("; ")))
             }
         },
     }

@@ -37,6 +37,7 @@ use parking_lot::Mutex;
 use super::{
     Share,
     background::{self, Background},
+    nanos,
     turn::{Turn, TurnState},
 };
 
@@ -186,7 +187,7 @@ impl Scheduler {
     fn charge(&self, share: &Share, ran: Duration) {
         share.charge(ran);
         if self.n_waiting.load(Relaxed) > 0 && !background::is_here() {
-            self.since_driver.fetch_add(u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+            self.since_driver.fetch_add(nanos(ran), Relaxed);
         }
     }
 

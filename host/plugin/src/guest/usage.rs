@@ -10,6 +10,8 @@ use std::{
 
 use serde::Serialize;
 
+use crate::engine::nanos;
+
 /// The use of one plugin, for all its generations and instances. Cheap to clone; clones share the counts.
 ///
 /// A call is counted when it ends; the CPU time of a call in progress is counted after each time slice.
@@ -179,10 +181,6 @@ impl Drop for InstanceUse {
 
 fn add(to: &AtomicU64, n: u64) {
     to.fetch_add(n, Relaxed);
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

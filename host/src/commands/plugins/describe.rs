@@ -28,7 +28,7 @@ pub(super) fn text(plugin: &PluginView, shadow: Option<&PluginView>) -> String {
     text.field("Version", plugin.version.as_deref().unwrap_or("<none>"));
     text.field("Digest", plugin.digest.as_deref().unwrap_or("<none>"));
     if !plugin.waits_for.is_empty() {
-        text.field("Waits for", plugin.waits_for.join(", "));
+        text.field("Waits for", plugin.waits_for.join("; "));
     }
     text.error("Newest refused", plugin.refused.as_ref());
     text.error("Last error", plugin.last_error.as_ref());

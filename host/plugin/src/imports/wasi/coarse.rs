@@ -5,6 +5,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
+use crate::engine::nanos;
+
 const RESOLUTION: Duration = Duration::from_millis(1);
 
 /// The start of the monotonic clock. Go's runtime treats zero as a clock that does not work.
@@ -23,7 +25,7 @@ pub(crate) fn coarse(time: Duration) -> Duration {
 
 /// Returns what the monotonic clock shows so long after the creation of the instance.
 pub(crate) fn monotonic(elapsed: Duration) -> u64 {
-    nanoseconds(BEGIN + coarse(elapsed))
+    nanos(BEGIN + coarse(elapsed))
 }
 
 // === impl WallClock, MonotonicClock ===
@@ -41,16 +43,12 @@ impl HostWallClock for WallClock {
 
 impl HostMonotonicClock for MonotonicClock {
     fn resolution(&self) -> u64 {
-        nanoseconds(RESOLUTION)
+        nanos(RESOLUTION)
     }
 
     fn now(&self) -> u64 {
         monotonic(self.0.elapsed())
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -77,6 +77,18 @@ const OPTIONS: Record<keyof Definition, true> = {
   reconcile: true,
 };
 
+const REQUEST: Record<keyof Request, true> = { to: true, verbs: true, namespace: true, subresource: true };
+
+type ScheduleName<T = Schedule> = T extends object ? keyof T : never;
+
+const SCHEDULE: Record<ScheduleName, true> = {
+  atStart: true,
+  key: true,
+  every: true,
+  cron: true,
+  timeZone: true,
+};
+
 /** A year, the longest interval of a schedule. */
 const MAX_EVERY_SECONDS = 31_536_000;
 
@@ -105,13 +117,20 @@ export function describe(definition: Definition): Description {
   };
 }
 
-function toRequest({ to, verbs, namespace, subresource = "" }: Request): WitRequest {
+function toRequest(request: Request): WitRequest {
+  const { to, verbs, namespace, subresource = "" } = request;
   const target = toTarget(typeof to === "string" ? resource(to) : to);
+  checkNames(`the request to ${target.plural}`, request, REQUEST);
   return { target, namespaces: toNamespaces(namespace), verbs: [...verbs], subresource };
 }
 
 function toSchedule(name: string, given: Schedule): WitSchedule {
+  const what = `the schedule ${name}`;
+  checkNames(what, given, SCHEDULE);
   const schedule = present(given);
+  if ("cron" in schedule === "every" in schedule) {
+    throw new TypeError(`${what} needs one of every and cron`);
+  }
   const trigger: WitSchedule["trigger"] =
     "cron" in schedule
       ? { tag: "at", val: { cron: schedule.cron, timeZone: schedule.timeZone ?? "" } }

@@ -133,6 +133,7 @@ const TARGETS: Record<TargetName, Value> = {
   },
 };
 
+const CONTENTS: Record<"metadata" | "full", true> = { metadata: true, full: true };
 const SCOPES: Record<Scope, true> = { "same-namespace": true, cluster: true };
 const KEY: Record<keyof PartialKey, true> = { kind: true, namespace: true, name: true };
 
@@ -180,6 +181,7 @@ export function watch<T extends object = KubernetesObject, const F extends Field
   const watched = typeof of === "string" ? resource(of) : of;
   const what = `the watch of ${pathOf(watched)}`;
   checkNames(what, options, OPTIONS);
+  if (options.content !== undefined) checkNames(what, { [options.content]: true }, CONTENTS, "content");
   for (const condition of options.conditions ?? []) checkCondition(what, condition);
   if (options.enqueue !== undefined) checkEnqueue(`the enqueue of ${what}`, options.enqueue);
   return new Watch(watched, options as WatchOptions<unknown, Fields>);

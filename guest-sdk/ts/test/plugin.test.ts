@@ -335,6 +335,28 @@ test("a misspelt option is refused with the options that there are", () => {
   );
 });
 
+test("requests and schedules have known options", () => {
+  const refused = (definition: object, message: string) => {
+    const tested = plugin({ name: "a", version: "1", ...definition });
+    const describe = (tested.metadata as typeof metadataExports).describe;
+    assert.throws(describe, (thrown) => `${thrown}`.startsWith(`TypeError: ${message}\n`), message);
+  };
+  const request = { to: "v1/pods", verbs: ["get"], namspace: "shop" };
+  const options = "the options are to, verbs, namespace, subresource";
+  refused({ requests: [request] }, `the request to pods has an unknown option namspace; ${options}`);
+  const known = "the options are atStart, key, every, cron, timeZone";
+  const schedules = (report: object) => ({ schedules: { report } });
+  const every = "1m";
+  refused(schedules({ every, atStrat: true }), `the schedule report has an unknown option atStrat; ${known}`);
+  for (const neither of [{}, { every, cron: "0 3 * * *" }]) {
+    refused(schedules(neither), "the schedule report needs one of every and cron");
+  }
+  assert.throws(() => watch("v1/pods", { content: "ful" } as object), {
+    name: "TypeError",
+    message: "the watch of v1/pods has an unknown content ful; the contents are metadata, full",
+  });
+});
+
 test("a condition has one test, with a value of its type", () => {
   const refused = (condition: object, message: string) =>
     assert.throws(() => watch("v1/pods", { conditions: [condition] } as object), {

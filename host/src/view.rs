@@ -39,6 +39,8 @@ pub(crate) struct PluginView {
     pub(crate) generation: u64,
     pub(crate) version: Option<String>,
     pub(crate) digest: Option<String>,
+    /// Empty for a host of an earlier version.
+    pub(crate) writes: String,
     pub(crate) generations: Vec<GenerationView>,
     pub(crate) waits_for: Vec<String>,
     pub(crate) subscriptions: Vec<SubscriptionView>,

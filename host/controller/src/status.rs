@@ -17,7 +17,7 @@ use oarlock_plugin::record::Progress;
 use parking_lot::Mutex;
 
 pub(crate) use self::view::{
-    BacklogStats, Phase, PluginStatus, QueueStats, RecordedError, RefusedFile, SubscriptionStatus,
+    BacklogStats, Phase, PluginStatus, QueueStats, RecordedError, RefusedFile, SubscriptionStatus, Writes,
 };
 use crate::dispatch::Commands;
 use crate::generations::Generations;

@@ -134,7 +134,12 @@ fn phase(plugin: &PluginView) -> String {
         PluginView { waits_for, .. } if serves && !waits_for.is_empty() => ",newer-waits",
         _ => "",
     };
-    format!("{}{newer}", plugin.phase)
+    let writes = match &*plugin.writes {
+        "dry-run" => ",dry-run",
+        "suspended" => ",writes-suspended",
+        _ => "",
+    };
+    format!("{}{writes}{newer}", plugin.phase)
 }
 
 fn short_digest(digest: &str) -> String {
@@ -176,11 +181,12 @@ mod tests {
         let mut waiting = plugin();
         waiting.waits_for = vec!["a right".into()];
         waiting.subscriptions.push(SubscriptionView::default());
+        waiting.writes = "suspended".into();
         insta::assert_snapshot!(table(&[plugin(), loading, waiting], false).text(true), @"
-        NAME     PHASE                 GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE
-        mirror   serving               2            1.0.0     0123456789ab   1         7         2        1          <none>
-        new      loading               0            <none>    <none>         0         0         0        0          <none>
-        mirror   serving,newer-waits   2            1.0.0     0123456789ab   2         7         2        1          <none>
+        NAME     PHASE                                  GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE
+        mirror   serving                                2            1.0.0     0123456789ab   1         7         2        1          <none>
+        new      loading                                0            <none>    <none>         0         0         0        0          <none>
+        mirror   serving,writes-suspended,newer-waits   2            1.0.0     0123456789ab   2         7         2        1          <none>
         ");
         insta::assert_snapshot!(table(&[plugin()], true).text(true), @"
         NAME     PHASE     GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE      DELAYED   INSTANCES   MEMORY   GENERATIONS        RESOURCES       ACCOUNT          FILE

@@ -61,7 +61,11 @@ fn of_several_kubeconfigs_missing_ones_are_skipped() {
     let (file, missing) = (tempfile::NamedTempFile::new().unwrap(), PathBuf::from("/nonexistent/config"));
     let file = file.path().to_owned();
     assert_eq!(existing(&[missing.clone(), file.clone()]), [file]);
-    assert_eq!(existing(&[missing.clone(), missing.clone()]), [missing.clone(), missing], "they are reported");
+    assert_eq!(
+        existing(&[missing.clone(), missing.clone()]),
+        [missing.clone(), missing],
+        "they are reported"
+    );
 }
 
 #[tokio::test]

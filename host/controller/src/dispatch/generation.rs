@@ -16,6 +16,7 @@ use crate::identity::Identity;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::{HostEvent, Reporter};
 use crate::schedule::SchedulePlan;
+use crate::status::Writes;
 use crate::subscriptions::Subscription;
 
 /// One loaded version of a plugin: everything that it needs to serve, its first instance included.
@@ -23,6 +24,7 @@ pub(crate) struct Generation {
     pub(crate) number: u64,
     pub(crate) version: String,
     pub(crate) digest: String,
+    pub(crate) writes: Writes,
     pub(crate) identity: Identity,
     pub(crate) stateless: bool,
     pub(crate) exported: Exported,

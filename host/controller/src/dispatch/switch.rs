@@ -31,6 +31,7 @@ impl Dispatcher {
         let took = generation.began.elapsed();
         let (took_ms, took_us) = (milliseconds(took), u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
+        let writes = generation.writes;
         let view = generation.view();
         let inherited = generation.inherited();
         // A generation that was active on standby alone has not begun to serve.
@@ -58,6 +59,7 @@ impl Dispatcher {
             status.generation = active.number;
             status.version = Some(version.clone());
             status.digest = Some(digest.clone());
+            status.writes = writes;
             status.waits_for.clear();
             status.last_error = None;
         });

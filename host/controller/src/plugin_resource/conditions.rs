@@ -17,7 +17,7 @@ use k8s_openapi::jiff;
 
 use super::resolve::{Problem, Resolved};
 use crate::generations::{GenerationState, GenerationView};
-use crate::status::{Phase, PluginStatus};
+use crate::status::{Phase, PluginStatus, Writes};
 
 /// The longest message of a condition. The API allows 32,768 bytes.
 pub(super) const LONGEST_MESSAGE: usize = 1024;
@@ -206,7 +206,12 @@ fn ready(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) 
     };
     let serving = || {
         let version = status.version.as_deref().unwrap_or("unknown");
-        format!("version {version}, generation {}", status.generation)
+        let writes = match status.writes {
+            Writes::Stored => "",
+            Writes::DryRun => "; its writes are dry runs",
+            Writes::Suspended => "; its writes are suspended",
+        };
+        format!("version {version}, generation {}{writes}", status.generation)
     };
     match status.phase {
         Phase::Serving => finding(KIND, TRUE, "Serving", serving()),

@@ -33,6 +33,7 @@ use crate::rbac::Needs;
 use crate::report::Reporter;
 use crate::shadow;
 use crate::state_folder::VersionId;
+use crate::status::Writes;
 
 /// How long after it lost a right the version waits before it asks for its rights again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -263,6 +264,7 @@ impl Preparation<'_> {
             number: self.number,
             version: plan.version.clone(),
             digest: digest.to_string(),
+            writes: Writes::of(file),
             identity,
             stateless: plan.stateless,
             exported: Exported {

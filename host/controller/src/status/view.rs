@@ -32,6 +32,8 @@ pub(crate) struct PluginStatus {
     pub(crate) version: Option<String>,
     /// The digest of the component.
     pub(crate) digest: Option<String>,
+    /// What becomes of the writes of the generation that serves.
+    pub(crate) writes: Writes,
     /// Its newest generations, the newest last.
     pub(crate) generations: Vec<GenerationView>,
     /// How often a generation entered each state, in the order of [`GenerationState::ALL`].
@@ -76,6 +78,19 @@ pub(crate) enum Phase {
     /// The host is on standby: it is ready to call the plugin when it leads.
     Standby,
     /// The host does not call the plugin, since a user has suspended it. Its backlogs grow.
+    Suspended,
+}
+
+/// What becomes of a plugin's writes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Writes {
+    /// The API server stores them.
+    #[default]
+    Stored,
+    /// They are sent as dry runs (`dryRun`).
+    DryRun,
+    /// They fail (`suspendWrites`).
     Suspended,
 }
 
@@ -166,6 +181,19 @@ pub(crate) struct RefusedFile {
     pub(crate) message: String,
 }
 
+// === impl Writes ===
+
+impl Writes {
+    /// Returns what becomes of the writes of a plugin of this file.
+    pub(crate) fn of(file: &PluginFile) -> Self {
+        match (file.suspend_writes, file.dry_run) {
+            (true, _) => Self::Suspended,
+            (false, true) => Self::DryRun,
+            (false, false) => Self::Stored,
+        }
+    }
+}
+
 // === impl PluginStatus ===
 
 impl PluginStatus {
@@ -192,6 +220,7 @@ impl PluginStatus {
             generation: 0,
             version: None,
             digest: None,
+            writes: Writes::default(),
             generations: Vec::new(),
             transitions: [0; GenerationState::ALL.len()],
             waits_for: Vec::new(),

@@ -364,7 +364,8 @@ async fn the_writes_of_a_plugin_object_are_suspended_and_it_is_called() {
     objects.account("w").await;
     let source = json!({"file": {"path": "writes.wasm"}});
     objects.create("w", json!({"source": source, "serviceAccountName": "w", "suspendWrites": true})).await;
-    objects.condition("w", "Ready", "True", "Serving").await;
+    let ready = objects.condition("w", "Ready", "True", "Serving").await;
+    assert!(ready.ends_with("; its writes are suspended"), "{ready}");
     objects.rig.create("one").await;
     let refused = objects
         .rig
@@ -375,5 +376,11 @@ async fn the_writes_of_a_plugin_object_are_suspended_and_it_is_called() {
     assert_eq!(copy().await, None);
     objects.patch("w", json!({"suspendWrites": false})).await;
     until_ok("the copy", async || copy().await.ok_or("there is none")).await;
+    objects.patch("w", json!({"dryRun": true})).await;
+    until_ok("the condition", async || {
+        let ready = objects.condition("w", "Ready", "True", "Serving").await;
+        if ready.ends_with("; its writes are dry runs") { Ok(()) } else { Err(ready) }
+    })
+    .await;
     objects.rig.end().await;
 }

@@ -33,7 +33,7 @@ use crate::metrics::{ClientMetrics, Metrics};
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report;
 use crate::schedule::WallClock;
-use crate::status::{PluginStatus, StatusRegistry};
+use crate::status::{PluginStatus, StatusRegistry, Writes};
 use crate::subscriptions::{self, Subscription};
 use crate::tasks::{Criticality, Tasks};
 use crate::traces::Traces;
@@ -308,6 +308,7 @@ impl Rig {
             number,
             version: "0".to_owned(),
             digest: "d".to_owned(),
+            writes: Writes::default(),
             identity,
             stateless: self.stateless,
             exported: self.exported,

@@ -28,7 +28,7 @@ use crate::account::Account;
 pub(crate) struct Identity {
     shared: Arc<SharedAccount>,
     /// Called with each new state for as long as a clone exists.
-    _on_change: Arc<OnChange>,
+    on_change: Arc<OnChange>,
 }
 
 /// Is called with each new state of an account.
@@ -51,7 +51,7 @@ impl Identity {
     /// Creates an identity that nothing keeps up to date.
     #[cfg(test)]
     pub(crate) fn unfollowed(account: Account) -> Self {
-        Self { shared: Arc::new(SharedAccount::new(account, "".into())), _on_change: Arc::new(|_| {}) }
+        Self { shared: Arc::new(SharedAccount::new(account, "".into())), on_change: Arc::new(|_| {}) }
     }
 
     /// Returns the account's name.
@@ -98,6 +98,15 @@ impl Identity {
     #[must_use]
     pub(crate) fn denial(&self) -> Option<Denial> {
         self.shared.denial()
+    }
+
+    /// Calls `on_change` once more, unless the account exists. It may have done nothing, as long as another
+    /// version served.
+    pub(crate) fn report_again(&self) {
+        match self.state() {
+            IdentityState::Present => {}
+            state => (self.on_change)(state),
+        }
     }
 
     #[cfg(test)]

@@ -124,12 +124,11 @@ impl PluginAccess {
             suspends_writes,
             dry_run,
         } = parts;
-        let account = identity.account().clone();
+        let cache = Cache::new(&format!("{plugin}#{generation}"), identity.clone(), gate, readers, indices)?;
         let requester =
             Requester::new(client, discovery, Arc::clone(&plugin), identity, rate, writes, leadership);
         let requester = Arc::new(requester.charged_to(host_bytes).dry_run(dry_run));
         let emitter = Emitter::new(Arc::clone(&requester), record);
-        let cache = Cache::new(&format!("{plugin}#{generation}"), account, gate, readers, indices)?;
         Ok(Self { cache, requester, emitter, queue, own_writes, suspends_writes })
     }
 

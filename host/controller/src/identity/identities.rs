@@ -67,7 +67,7 @@ impl Identities {
                 shared
             }
         };
-        Identity { shared, _on_change: on_change }
+        Identity { shared, on_change }
     }
 }
 

@@ -255,13 +255,14 @@ impl SharedAccount {
         }
     }
 
-    /// Changes the state, and publishes what follows from it.
+    /// Changes the state, unless it is final, and publishes what follows from it.
     pub(super) fn change_to(&self, now: IdentityState) {
         let on_change = {
             let mut known = self.known.lock();
-            if std::mem::replace(&mut known.state, now) == now {
+            if [now, IdentityState::Replaced].contains(&known.state) {
                 return;
             }
+            known.state = now;
             let denial = self.denial_in(now);
             for decision in &mut known.decisions {
                 match &denial {
@@ -373,6 +374,22 @@ mod tests {
     use oarlock_informer::object::Namespaces;
 
     use super::*;
+
+    #[test]
+    fn promise_5_a_replaced_account_stays_replaced() {
+        let shared = SharedAccount::new("ns/p".parse().unwrap(), "the-first".into());
+        let account = |uid: &str| {
+            assert!(shared.known.lock().asking.begin());
+            let uid = uid.to_owned();
+            move |shared: &SharedAccount| shared.note(Answer::Account(Ok(AccountState::Present { uid })))
+        };
+        let answer = account("the-second");
+        shared.check_now();
+        answer(&shared);
+        // The question was asked anew, and the first account is there again.
+        account("the-first")(&shared);
+        assert_eq!(shared.state(), IdentityState::Replaced);
+    }
 
     #[test]
     fn promise_5_an_answer_to_a_question_from_before_an_account_was_missing_is_not_used() {

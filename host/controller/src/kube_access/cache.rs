@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     access::{Access, Denial, Gate},
-    account::Account,
+    identity::{Identity, IdentityState},
     informers::InformerHandle,
 };
 
@@ -63,7 +63,7 @@ pub(crate) type Readers = HashMap<String, Box<Reader>>;
 
 /// The declared reads and indices of one generation of a plugin.
 pub(super) struct Cache {
-    account: Account,
+    identity: Identity,
     gate: Arc<Gate>,
     readers: Readers,
     /// By the plugin's own names.
@@ -96,7 +96,7 @@ fn is_short(projection: &Projection) -> bool {
 impl Cache {
     pub(super) fn new(
         owner: &str,
-        account: Account,
+        identity: Identity,
         gate: Arc<Gate>,
         readers: Readers,
         indices: Vec<Index>,
@@ -118,7 +118,7 @@ impl Cache {
             }
         }
         Ok(Self {
-            account,
+            identity,
             gate,
             readers,
             indices: declared,
@@ -258,7 +258,8 @@ impl Cache {
     /// Returns whether the account may read one namespace of a lister, by what the gate knows already.
     fn is_known_to_allow(&self, reader: &Reader, namespace: &str) -> bool {
         matches!(reader.namespaces, Namespaces::All)
-            && self.gate.is_known_to_allow(&self.account, &reader.target, namespace)
+            && self.identity.state() == IdentityState::Present
+            && self.gate.is_known_to_allow(self.identity.account(), &reader.target, namespace)
     }
 
     fn reader(&self, lister: &str) -> Result<&Reader, Error> {
@@ -289,6 +290,10 @@ impl Cache {
                 )));
             }
         };
+        // The gate knows accounts by name only.
+        if let Some(denial) = self.identity.denial() {
+            return Err(Error::Unavailable(denial.to_string()));
+        }
         match self.access(reader, asked).await {
             Access::Allowed(namespaces) => Ok(namespaces),
             Access::Forbidden(denial @ (Denial::NotGranted { .. } | Denial::NotGrantedInCluster { .. })) => {
@@ -303,7 +308,7 @@ impl Cache {
     /// namespaces never asks Kubernetes about a namespace that the guest names, whether it exists or not: it
     /// only checks the set of readable ones.
     async fn access(&self, reader: &Reader, asked: &Namespaces) -> Access {
-        let (account, target) = (&self.account, &reader.target);
+        let (account, target) = (self.identity.account(), &reader.target);
         match (&reader.namespaces, asked) {
             (Namespaces::All, Namespaces::One(namespace)) => {
                 self.gate.access_in(account, target, namespace).await

@@ -174,7 +174,11 @@ pub(super) async fn switch_to(
     if let Some(roll_back) = roll_back {
         switch = switch.rolls_back(roll_back);
     }
-    pass(&slot.switches, switch, switched, token).await
+    let has_switched = pass(&slot.switches, switch, switched, token).await;
+    if has_switched && let Some(active) = slot.active.get() {
+        active.identity.report_again();
+    }
+    has_switched
 }
 
 /// Passes something to its receiver, unless the token is cancelled, and waits until it is done.

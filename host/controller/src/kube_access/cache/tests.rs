@@ -25,6 +25,7 @@ use crate::{
 /// Pods in the namespaces a, b and c.
 struct Rig {
     cache: Cache,
+    identity: Identity,
     api: FakeListWatch,
     reviewer: Arc<FakeReviewer>,
     // Dropping them ends the informer.
@@ -86,9 +87,9 @@ impl Rig {
             index("by-name", contract::IndexSource::Pointer("/metadata/name".to_owned())),
             index("by-part", contract::IndexSource::Pointer("/spec/parts/*".to_owned())),
         ];
-        let account = "oarlock-plugins/hello".parse().unwrap();
-        let cache = Cache::new("hello#1", account, Arc::new(gate), readers, indices).unwrap();
-        Self { cache, api, reviewer, _tasks: tasks }
+        let identity = Identity::unfollowed("oarlock-plugins/hello".parse().unwrap());
+        let cache = Cache::new("hello#1", identity.clone(), Arc::new(gate), readers, indices).unwrap();
+        Self { cache, identity, api, reviewer, _tasks: tasks }
     }
 
     async fn list(
@@ -169,6 +170,40 @@ async fn promise_5_reads_fail_while_access_is_unknown_or_forbidden() {
     *rig.reviewer.down.lock() = false;
     rig.reviewer.allowed.lock().clear();
     assert!(matches!(rig.list("pods", Namespaces::All, 100, "").await, Err(Error::Forbidden(_))));
+}
+
+/// The gate knows accounts by name, so it would allow what the account that has the name now may read.
+#[tokio::test(start_paused = true)]
+async fn promise_5_no_read_answers_while_the_account_is_missing_or_replaced() {
+    let rig = Rig::new(&[None]).await;
+    let page = || PageRequest { limit: 100, continue_token: String::new() };
+    let names = Projection::Keys;
+    let reads = async |lister| {
+        let cache = &rig.cache;
+        let (object, all) = (key("a", "one"), Namespaces::All);
+        [
+            ("get", cache.get(lister, &object, &names).await.map(drop)),
+            ("list", cache.list(lister, &one("a"), "", &names, &page()).await.map(drop)),
+            ("by-index", cache.by_index("by-app", "web", &all, &names, &page()).await.map(drop)),
+            ("index-values", cache.index_values("by-app").await.map(drop)),
+            ("wait-until-seen", cache.wait_until_seen(lister, "1", Duration::ZERO).await),
+        ]
+    };
+    for (state, answers) in [
+        (IdentityState::Present, true),
+        (IdentityState::Missing, false),
+        (IdentityState::Present, true),
+        (IdentityState::Replaced, false),
+    ] {
+        rig.identity.set(state);
+        for lister in ["pods", "ours"] {
+            for (read, answer) in reads(lister).await {
+                let is_right =
+                    if answers { answer.is_ok() } else { matches!(answer, Err(Error::Unavailable(_))) };
+                assert!(is_right, "{read} of {lister} while the account is {state:?}: {answer:?}");
+            }
+        }
+    }
 }
 
 /// `get` keeps the columns of the last projection.
@@ -280,7 +315,7 @@ fn an_index_over_an_undeclared_read_is_an_error() {
         lister: "pods".to_owned(),
         source: contract::IndexSource::OwnerUid,
     };
-    let account: Account = "a/b".parse().unwrap();
-    let made = Cache::new("hello#1", account, Arc::new(gate), Readers::new(), vec![index]);
+    let identity = Identity::unfollowed("a/b".parse().unwrap());
+    let made = Cache::new("hello#1", identity, Arc::new(gate), Readers::new(), vec![index]);
     assert!(matches!(made.err(), Some(Error::NotDeclared(_))));
 }

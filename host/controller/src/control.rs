@@ -253,7 +253,10 @@ impl Control {
     }
 
     fn unknown(&self, plugin: &str) -> Refusal {
-        Refusal::unknown_plugin(plugin, &self.statuses.names())
+        match self.statuses.refused_object(plugin) {
+            Some(refused) => Refusal::refused_object(plugin, &refused),
+            None => Refusal::unknown_plugin(plugin, &self.statuses.names()),
+        }
     }
 }
 

@@ -29,6 +29,8 @@ use crate::shadow::Comparison;
 pub(crate) struct StatusRegistry {
     plugins: Arc<Mutex<BTreeMap<Arc<str>, PluginStatusHandle>>>,
     refused_files: Arc<Mutex<Vec<RefusedFile>>>,
+    /// By the host's name of the plugin.
+    refused_objects: Arc<Mutex<BTreeMap<String, RefusedFile>>>,
 }
 
 /// Writes the status of one plugin. Cheap to clone: clones write the same status.
@@ -110,10 +112,26 @@ impl StatusRegistry {
         *self.refused_files.lock() = files;
     }
 
-    /// Returns the files that define no plugin.
+    /// Notes why an object defines no plugin; with `None`, that it is gone or defines one.
+    pub(crate) fn set_refused_object(&self, plugin: &str, refused: Option<RefusedFile>) {
+        let mut objects = self.refused_objects.lock();
+        match refused {
+            Some(refused) => drop(objects.insert(plugin.to_owned(), refused)),
+            None => drop(objects.remove(plugin)),
+        }
+    }
+
+    /// Returns the files and objects that define no plugin.
     #[must_use]
     pub(crate) fn refused_files(&self) -> Vec<RefusedFile> {
-        self.refused_files.lock().clone()
+        let mut refused = self.refused_files.lock().clone();
+        refused.extend(self.refused_objects.lock().values().cloned());
+        refused
+    }
+
+    /// Returns why the object of a plugin defines none, if the host refuses it.
+    pub(crate) fn refused_object(&self, plugin: &str) -> Option<RefusedFile> {
+        self.refused_objects.lock().get(plugin).cloned()
     }
 
     /// Returns why a file defines no plugin, if it was refused.

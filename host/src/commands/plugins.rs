@@ -48,7 +48,7 @@ pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
         if is_first {
             for refused in &view.refused_files {
                 let message = oarlock_controller::report::OneLine(&refused.message);
-                eprintln!("note: {} defines no plugin: {message}", refused.file.escape_debug());
+                eprintln!("note: {} is refused: {message}", refused.file.escape_debug());
             }
         }
         is_first = false;

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::dispatch::{Redeliver, RedeliverError};
 use crate::reload::RollbackError;
+use crate::status::RefusedFile;
 
 /// How many names a message lists.
 const NAMES_SHOWN: usize = 20;
@@ -39,6 +40,16 @@ impl Refusal {
             status: StatusCode::NOT_FOUND,
             error: format!("no plugin is named {plugin:?}"),
             hint: Some(hint),
+        }
+    }
+
+    /// A Plugin or ClusterPlugin of which no version is loaded.
+    pub(super) fn refused_object(plugin: &str, refused: &RefusedFile) -> Self {
+        let RefusedFile { file, message } = refused;
+        Self {
+            status: StatusCode::NOT_FOUND,
+            error: format!("the host does not run plugin {plugin}: it refuses {file}: {message}"),
+            hint: Some("the conditions of the object say more: `kubectl describe` shows them".to_owned()),
         }
     }
 

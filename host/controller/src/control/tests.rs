@@ -14,6 +14,7 @@ use crate::leadership::Leadership;
 use crate::metrics::ClientMetrics;
 use crate::reload;
 use crate::report::{self, HostEvent, Level};
+use crate::status::RefusedFile;
 use crate::tasks::Tasks;
 use crate::traces::Traces;
 
@@ -114,6 +115,22 @@ async fn a_plugin_is_shown_with_what_it_has_used_and_an_unknown_one_with_a_hint(
         assert_eq!(refusal["error"], "no plugin is named \"mirorr\"");
         assert_eq!(refusal["hint"], "did you mean mirror? the plugins are mirror");
     }
+}
+
+#[tokio::test]
+async fn an_object_that_is_refused_is_listed_and_its_plugin_is_not_unknown() {
+    let control = control();
+    let refused = RefusedFile { file: "Plugin a.mirror".to_owned(), message: "why".to_owned() };
+    control.statuses.set_refused_object("a.mirror", Some(refused));
+    let all = all(control.clone());
+    let page: Value = serde_json::from_str(&ask(&all, "GET", "/v1/plugins", "").await.1).unwrap();
+    let expected = serde_json::json!([{"file": "Plugin a.mirror", "message": "why"}]);
+    assert_eq!(page["refused-files"], expected);
+    let (status, body) = ask(&all, "POST", "/v1/plugins/a.mirror/suspend", "").await;
+    assert_eq!(status, 404);
+    assert!(body.contains("does not run plugin a.mirror: it refuses Plugin a.mirror: why"), "{body}");
+    control.statuses.set_refused_object("a.mirror", None);
+    assert!(ask(&all, "GET", "/v1/plugins/a.mirror", "").await.1.contains("no plugin is named"));
 }
 
 #[tokio::test]

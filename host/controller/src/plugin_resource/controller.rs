@@ -30,6 +30,7 @@ use crate::config::settings::{MAX_CONCURRENCY, MAX_WEIGHT};
 use crate::informers::Purpose;
 use crate::reload::Host;
 use crate::report::HostEvent;
+use crate::status::RefusedFile;
 
 /// How the host runs Plugin objects.
 pub struct Config {
@@ -207,6 +208,7 @@ impl PluginResources {
         let Some(object) = self.object(key) else {
             self.records.lock().remove(key);
             self.definitions.remove(&key.host_name());
+            self.host.statuses.set_refused_object(&key.host_name(), None);
             self.host.metrics.forget_object(&key.host_name());
             return None;
         };
@@ -291,14 +293,19 @@ impl PluginResources {
         let before = records.remove(key).filter(|record| *record.uid == *uid);
         let n_failures = before.as_ref().map_or(0, |it| it.n_failures);
         let n_failures = if resolution.is_err() { n_failures.saturating_add(1) } else { 0 };
+        let older_version_serves = self.definitions.get(&key.host_name()).is_some();
+        let name = || format!("{} {}", key.kind(), key.host_name());
+        let refused = resolution.as_ref().err().filter(|_| !older_version_serves);
+        let refused = refused.map(|it| RefusedFile { file: name(), message: it.message.clone() });
+        self.host.statuses.set_refused_object(&key.host_name(), refused);
         if let Err(problem) = &resolution
             && before.as_ref().and_then(|it| it.resolution.as_ref().err()) != Some(problem)
         {
             self.host.reporter.report(HostEvent::PluginRefused {
-                file: format!("{} {}", key.kind(), key.host_name()),
+                file: name(),
                 message: problem.message.clone(),
                 hint: None,
-                older_version_serves: self.definitions.get(&key.host_name()).is_some(),
+                older_version_serves,
             });
         }
         let (written, writes) = match before {

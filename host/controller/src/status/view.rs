@@ -171,11 +171,11 @@ pub(crate) struct QueueStats {
     pub(crate) lanes: u64,
 }
 
-/// A file that defines no plugin, because it cannot be read or is invalid.
+/// A file or an object that defines no plugin, because it cannot be read or used.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct RefusedFile {
-    /// The path of the file or folder.
+    /// The path of the file or folder, or the kind and name of the object.
     pub(crate) file: String,
     /// Why the host refuses it.
     pub(crate) message: String,

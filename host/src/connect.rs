@@ -124,7 +124,8 @@ pub(crate) async fn user_config(
         (given, _) => existing(given),
     };
     let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-    let source = format!("kubeconfig {}", names.join(", "));
+    let skipped = if files.len() < given.len() { ", without files that do not exist" } else { "" };
+    let source = format!("kubeconfig {}{skipped}", names.join(", "));
     let config = from_files(&files, context).await.map_err(|error| explain(error, &source))?;
     Ok((config, source))
 }

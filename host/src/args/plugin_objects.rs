@@ -49,6 +49,16 @@ const LONGEST_FILE: u64 = 64 << 10;
 // === impl PluginObjectArgs ===
 
 impl PluginObjectArgs {
+    /// Returns the first flag that names a file or folder.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--component-dir", &self.component_dir),
+            ("--source-policy", &self.source_policy),
+            ("--max-limits", &self.max_limits),
+        ];
+        flags.into_iter().find(|(_, path)| path.is_some()).map(|(flag, _)| flag)
+    }
+
     /// Reads the files, and opens the cache in this folder. Returns how Plugin objects are run by a host in a
     /// namespace that is known later.
     pub(crate) fn prepare(
@@ -91,12 +101,12 @@ impl PluginObjectArgs {
 
 /// Reads the highest limits.
 fn read(path: &Path) -> Result<Limits, Failure> {
-    let refused = |error: anyhow::Error| {
-        let context = format!("--max-limits {} cannot be used", path.display());
-        Failure::caller(error.context(context)).hint("write it as `memory: 256Mi`, one limit per line")
+    let unusable = |error: anyhow::Error| {
+        Failure::caller(error.context(format!("--max-limits {} cannot be used", path.display())))
     };
-    let bytes =
-        oarlock_controller::regular_file::read(path, LONGEST_FILE).map_err(|it| refused(it.into()))?;
+    let refused = |error| unusable(error).hint("write it as `memory: 256Mi`, one limit per line");
+    let bytes = oarlock_controller::regular_file::read(path, LONGEST_FILE)
+        .map_err(|it| unusable(it.into()).hint("name a file that has the limits"))?;
     let given: serde_json::Map<String, serde_json::Value> =
         serde_norway::from_slice(&bytes).map_err(|it| refused(it.into()))?;
     // The defaults of a file are those of a plugin, so the highest ones are filled in first.

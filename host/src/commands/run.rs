@@ -41,6 +41,10 @@ pub(crate) async fn run(
         let bare = config::Error::BareComponent { path: component.clone() };
         return Err(Failure::caller(bare));
     }
+    if let Some(flag) = objects.given().filter(|_| !watch_plugins) {
+        let ignored = anyhow::anyhow!("{flag} is about Plugin objects, which this host does not run");
+        return Err(Failure::caller(ignored).hint(format!("add --watch-plugins, or leave {flag} out")));
+    }
     let election = candidacy(election)?;
     let objects = match watch_plugins {
         true => Some(objects.prepare(engine.cache_dir.as_deref())?),

@@ -87,7 +87,7 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
         Err(error) => {
             let cause = innermost(&error);
             let failed = anyhow::anyhow!("{server} cannot be reached: {cause}");
-            match other_scheme(&cause, source) {
+            match hint_about_tls(&cause, source) {
                 Some(hint) => Failure::caller(failed).hint(hint),
                 None => Failure::running(failed).hint(format!(
                     "check that the API server runs, and the address, which comes from {source}"
@@ -98,9 +98,14 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
     Err(Refusal { failure: refused, may_pass })
 }
 
-/// Returns a hint if the server speaks HTTP where HTTPS is expected, or the other way round. The texts are
-/// those of rustls and hyper.
-fn other_scheme(cause: &str, source: &str) -> Option<String> {
+/// Returns a hint if the server's certificate is not accepted, or if it speaks HTTP where HTTPS is expected, or
+/// the other way round. The texts are those of rustls and hyper.
+fn hint_about_tls(cause: &str, source: &str) -> Option<String> {
+    if cause.contains("invalid peer certificate") {
+        return Some(format!(
+            "the server answers: check certificate-authority(-data) and the address, which come from {source}"
+        ));
+    }
     if cause.contains("InvalidContentType") {
         return Some(format!(
             "if the server speaks plain HTTP, write http:// in place of https:// in the address, which comes from {source}"

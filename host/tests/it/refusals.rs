@@ -78,6 +78,7 @@ fn missing_files_and_unknown_values_are_named() {
             "--leader-elect-lease-duration",
             "1s",
         ],
+        &["run", "--plugins", "empty", "--source-policy", "absent.yaml"],
         &["install", "--print", "--image", "https://registry.example.com/oarlock"],
     ] {
         let said = run(folder.path(), args);
@@ -107,9 +108,11 @@ fn missing_files_and_unknown_values_are_named() {
 
     For more information, try '--help'.
     error: --max-limits absent.yaml cannot be used: No such file or directory (os error 2)
-    hint:  write it as `memory: 256Mi`, one limit per line
+    hint:  name a file that has the limits
     error: leaseDuration must be greater than renewDeadline, but 1s is not greater than 10s
     hint:  Kubernetes' own components use 15s, 10s and 2s
+    error: --source-policy is about Plugin objects, which this host does not run
+    hint:  add --watch-plugins, or leave --source-policy out
     error: invalid value 'https://registry.example.com/oarlock' for '--image <IMAGE>': reference "https://registry.example.com/oarlock" has no well-formed host before the first /; write the reference of an image, such as registry.example.com/oarlock:0.1.0
 
     For more information, try '--help'.

@@ -44,11 +44,11 @@ pub(crate) struct Args {
     previous: Option<PathBuf>,
 }
 
-/// Packages in order of the duration of their tests. Others follow.
+/// Packages in order of the duration of their tests. Others follow, and then the [`LAST`] ones.
 const ORDER: [&str; 5] =
     ["xtask", "oarlock-informer", "oarlock-dev-cluster", "oarlock-plugin", "oarlock-controller"];
 
-/// The packages whose tests start a real API server.
+/// The packages whose tests start a real API server, in order.
 const LAST: [&str; 2] = ["oarlock", WHOLE];
 
 /// The tests that start hosts and API servers.
@@ -69,7 +69,7 @@ impl Args {
         let missing = Missing::find()?;
         let filter = filter.as_deref();
         let mut summary = Summary::default();
-        thread::scope(|scope| {
+        let ran = thread::scope(|scope| {
             let (built, guests_are_built) = mpsc::channel();
             let others = scope.spawn(move || {
                 guests::build_all(&missing, ported)?;
@@ -87,9 +87,11 @@ impl Args {
             }
             others.join().map_err(|_| anyhow::anyhow!("the build of the guests panicked"))??;
             run_binaries(&mut summary, &last, filter)
-        })?;
+        });
 
+        // Also of the suites that ran before an error.
         print_out(&summary.to_string());
+        ran?;
         if !summary.is_success() {
             bail!("tests failed; see the summary above");
         }
@@ -97,8 +99,8 @@ impl Args {
     }
 }
 
-/// Builds what only the last tests need, and checks the SDKs. Most of it is in Go. The tests that run
-/// meanwhile mostly wait.
+/// Builds what only the last tests need, and checks the SDKs. Most of it is in Go. No test that runs meanwhile
+/// may depend on the speed of the machine.
 fn build_others(missing: &Missing, check_sdks: bool) -> Result<()> {
     if check_sdks {
         sdk::check(missing)?;
@@ -131,8 +133,8 @@ fn build_tools(missing: &Missing) -> Result<()> {
 /// node.
 fn in_order(mut binaries: Vec<TestBinary>) -> (Vec<TestBinary>, Vec<TestBinary>) {
     binaries.retain(|binary| !node::is_of_node(binary));
-    binaries
-        .sort_by_key(|binary| ORDER.iter().position(|name| *name == binary.package).unwrap_or(ORDER.len()));
+    let place = |names: &[&str], binary: &TestBinary| names.iter().position(|name| *name == binary.package);
+    binaries.sort_by_key(|binary| (place(&LAST, binary), place(&ORDER, binary).unwrap_or(ORDER.len())));
     binaries.into_iter().partition(|binary| LAST.contains(&&*binary.package))
 }
 

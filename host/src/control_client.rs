@@ -219,7 +219,11 @@ impl ControlClient {
         }
         if self.sender.ready().await.is_err() {
             // The host closes connections that are idle.
-            self.reconnect().await?;
+            let reconnected = self.reconnect().await;
+            reconnected.map_err(|failure| match &self.place {
+                Place::Remote(_) => failure,
+                Place::Socket(_) | Place::Admin(_) => self.has_ended(),
+            })?;
         }
         match tokio::time::timeout(ANSWER_LIMIT, self.sender.send_request(request)).await {
             Ok(Ok(answer)) => Ok(answer),
@@ -255,6 +259,11 @@ impl ControlClient {
             let context = format!("the answer of {} cannot be read", self.place);
             Failure::running(anyhow::Error::new(error).context(context)).hint(VERSION_HINT)
         })
+    }
+
+    /// The host of a connection that worked is gone.
+    fn has_ended(&self) -> Failure {
+        Failure::running(anyhow::anyhow!("the host at {} has ended", self.place)).hint(AGAIN_HINT)
     }
 
     fn ended(&self, error: hyper::Error) -> Failure {

@@ -36,6 +36,7 @@ type OnChange = dyn Fn(IdentityState) + Send + Sync;
 
 /// Whether the account of an identity still exists.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
 pub(crate) enum IdentityState {
     /// The account exists.
     Present,

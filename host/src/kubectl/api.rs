@@ -38,6 +38,10 @@ pub(super) enum Place {
 /// Explains an error of the API server, or of the way to it.
 pub(crate) fn failure(error: kube::Error) -> Failure {
     match error {
+        kube::Error::Api(status) if status.code == 403 && status.message.contains("\"events\"") => {
+            Failure::caller(anyhow::anyhow!("{}", status.message))
+                .hint("bind the ClusterRole view to the user, which has events; docs/kubectl.md lists the rights")
+        }
         kube::Error::Api(status) if status.code == 403 => {
             Failure::caller(anyhow::anyhow!("{}", status.message))
                 .hint("bind the ClusterRole oarlock-plugins-view or oarlock-plugins-edit to the user; docs/kubectl.md lists the rights")

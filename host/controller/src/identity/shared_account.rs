@@ -1,5 +1,6 @@
 //! One account: its state, the decisions of the gate about it, and the task that keeps both up to date.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -26,13 +27,14 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_secs(5);
 pub(super) struct SharedAccount {
     account: Account,
     uid: Arc<str>,
+    /// An [`IdentityState`], which each read of the cache looks at. Changed while `known` is locked.
+    state: AtomicU8,
     known: Mutex<Known>,
     /// Notified when a question is due before the next tick.
     due_early: Notify,
 }
 
 struct Known {
-    state: IdentityState,
     /// The question about the account.
     asking: Asking,
     on_change: Vec<Weak<OnChange>>,
@@ -73,14 +75,9 @@ type Answers = FuturesUnordered<BoxFuture<'static, Answer>>;
 
 impl SharedAccount {
     pub(super) fn new(account: Account, uid: Arc<str>) -> Self {
-        let known = Known {
-            state: IdentityState::Present,
-            asking: Asking::Due,
-            on_change: Vec::new(),
-            decisions: Vec::new(),
-            next_id: 0,
-        };
-        Self { account, uid, known: Mutex::new(known), due_early: Notify::new() }
+        let known = Known { asking: Asking::Due, on_change: Vec::new(), decisions: Vec::new(), next_id: 0 };
+        let state = AtomicU8::new(IdentityState::Present as u8);
+        Self { account, uid, state, known: Mutex::new(known), due_early: Notify::new() }
     }
 
     pub(super) fn account(&self) -> &Account {
@@ -92,15 +89,15 @@ impl SharedAccount {
     }
 
     pub(super) fn state(&self) -> IdentityState {
-        self.known.lock().state
+        match self.state.load(Ordering::Acquire) {
+            0 => IdentityState::Present,
+            1 => IdentityState::Missing,
+            _ => IdentityState::Replaced,
+        }
     }
 
     pub(super) fn denial(&self) -> Option<Denial> {
-        self.denial_in(self.state())
-    }
-
-    fn denial_in(&self, state: IdentityState) -> Option<Denial> {
-        match state {
+        match self.state() {
             IdentityState::Present => None,
             IdentityState::Missing => Some(Denial::NoAccount(self.account.clone())),
             IdentityState::Replaced => Some(Denial::AccountReplaced(self.account.clone())),
@@ -183,7 +180,7 @@ impl SharedAccount {
                         if accounts.remove_unused(&self) {
                             return;
                         }
-                        self.known.lock().begin_round();
+                        self.known.lock().begin_round(self.state());
                         tick = self.next_tick();
                         None
                     }
@@ -211,7 +208,7 @@ impl SharedAccount {
             ask(async move { Answer::Account(gate.account(&account).await) }.boxed());
         }
         known.decisions.retain(|it| it.access.receiver_count() > 0);
-        let denial = self.denial_in(known.state);
+        let denial = self.denial();
         for decision in &mut known.decisions {
             if let Some(denial) = &denial {
                 decision.deny(denial);
@@ -242,7 +239,7 @@ impl SharedAccount {
             Answer::Decision(id, access) => {
                 let mut known = self.known.lock();
                 // The account may have gone since the gate was asked.
-                let denial = self.denial_in(known.state);
+                let denial = self.denial();
                 if let Some(decision) = known.decisions.iter_mut().find(|it| it.id == id) {
                     let is_outdated = decision.asking.end();
                     match &denial {
@@ -259,11 +256,11 @@ impl SharedAccount {
     pub(super) fn change_to(&self, now: IdentityState) {
         let on_change = {
             let mut known = self.known.lock();
-            if [now, IdentityState::Replaced].contains(&known.state) {
+            if [now, IdentityState::Replaced].contains(&self.state()) {
                 return;
             }
-            known.state = now;
-            let denial = self.denial_in(now);
+            self.state.store(now as u8, Ordering::Release);
+            let denial = self.denial();
             for decision in &mut known.decisions {
                 match &denial {
                     Some(denial) => decision.deny(denial),
@@ -283,8 +280,8 @@ impl SharedAccount {
 
 impl Known {
     /// Makes everything due that is neither in progress nor final.
-    fn begin_round(&mut self) {
-        if self.state != IdentityState::Replaced {
+    fn begin_round(&mut self, state: IdentityState) {
+        if state != IdentityState::Replaced {
             self.asking.make_due();
         }
         self.decisions.iter_mut().for_each(|it| it.asking.make_due());

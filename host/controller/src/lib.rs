@@ -100,6 +100,7 @@ pub mod plan;
 pub mod plugin_resource;
 pub mod rbac;
 pub mod regular_file;
+pub mod yaml;
 
 // The resources of the API server and their caches.
 pub mod discovery;

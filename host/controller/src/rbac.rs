@@ -236,7 +236,7 @@ impl Manifest {
         for name in namespaces {
             let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
             let namespace = Namespace { metadata, ..Namespace::default() };
-            let _ = write!(yaml, "---\n{}", serde_norway::to_string(&namespace)?);
+            let _ = write!(yaml, "---\n{}", crate::yaml::to_string(&namespace)?);
         }
         for section in &self.sections {
             let _ = writeln!(yaml, "\n# {}", OneLine(&section.comment));
@@ -244,7 +244,7 @@ impl Manifest {
                 let _ = writeln!(yaml, "# WARNING: {}.", OneLine(warning));
             }
             for item in &section.items {
-                let _ = write!(yaml, "---\n{}", serde_norway::to_string(item)?);
+                let _ = write!(yaml, "---\n{}", crate::yaml::to_string(item)?);
             }
         }
         Ok(yaml)

@@ -81,7 +81,7 @@ fn in_namespace(text: &str, namespace: &str) -> Result<String> {
 
 /// Returns a text as a value in YAML, in quotes if it would be read as another type.
 fn scalar(text: &str) -> Result<String> {
-    Ok(serde_norway::to_string(text)?.trim_end().to_owned())
+    Ok(oarlock_controller::yaml::to_string(&text)?.trim_end().to_owned())
 }
 
 fn append(yaml: &mut String, document: &str) {

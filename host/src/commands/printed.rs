@@ -75,7 +75,7 @@ pub(crate) fn print_answer(output: AnswerOutput, answer: &Value, line: impl FnOn
 
 /// Returns JSON as YAML, with a newline at the end. YAML escapes characters that control a terminal.
 pub(crate) fn yaml(json: &Value) -> Result<String, Failure> {
-    serde_norway::to_string(json).map_err(Failure::running)
+    oarlock_controller::yaml::to_string(json).map_err(Failure::running)
 }
 
 // === impl ListPrinter ===

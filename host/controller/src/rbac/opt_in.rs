@@ -54,7 +54,7 @@ pub fn opt_in(
     // Writing into a String cannot fail.
     let _ = writeln!(yaml, "# {}", OneLine(&comment));
     let _ = writeln!(yaml, "# To stop all Plugins of the namespace, delete this binding.");
-    yaml.push_str(&serde_norway::to_string(&binding)?);
+    yaml.push_str(&crate::yaml::to_string(&binding)?);
     Ok(yaml)
 }
 

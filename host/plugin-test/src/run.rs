@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kube::Client;
@@ -20,6 +21,9 @@ use crate::compare::{self, Actual, Difference};
 use crate::happened::{Happened, Metrics};
 use crate::host::{Host, settle};
 use crate::watcher::Watcher;
+
+/// The shortest deadlines. They count real time, which passes while a busy machine runs others.
+const SHORTEST_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A plugin, and a case for it.
 #[derive(Debug, Clone)]
@@ -106,8 +110,8 @@ pub fn run(job: Job) -> Result<Ran, RunError> {
     let failed = |error: String| RunError::Host(error);
     let run = move || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        // A task that yields runs when no other can, and not after a number of polls: threads for blocking work
-        // wake tasks sooner or later, so that number differs from run to run.
+        // A task that yields runs when no other can, and not after a number of polls: threads for blocking
+        // work wake tasks sooner or later, so that number differs from run to run.
         builder.event_interval(u32::MAX).global_queue_interval(u32::MAX);
         let runtime = builder.enable_all().start_paused(true).build();
         let runtime = runtime.map_err(|error| RunError::Host(error.to_string()))?;
@@ -203,6 +207,11 @@ fn plugin_file(plugin: &PluginFile, case: &Case) -> Result<(TempDir, PathBuf)> {
     let component = std::path::absolute(&plugin.component)?;
     file.insert("component".to_owned(), component.to_string_lossy().into());
     file.remove("shadow");
+    let limits = file.entry("limits").or_insert_with(|| Value::Object(Map::new()));
+    let PluginFile { limits: given, .. } = plugin;
+    for (key, deadline) in [("callDeadline", given.call_deadline), ("startDeadline", given.start_deadline)] {
+        limits[key] = format!("{}s", deadline.max(SHORTEST_DEADLINE).as_secs()).into();
+    }
     if let Some(config) = &case.config {
         file.insert("config".to_owned(), config.clone().into());
     }

@@ -25,23 +25,32 @@ impl RollOut {
         let cluster = Cluster::connect(Kubeconfig::from_yaml(&server.kubeconfig())?).await?;
         let (folder, state) = (cluster.path("plugin"), cluster.path("state"));
         std::fs::create_dir(&folder)?;
-        let file = json!({
-            "name": "p",
-            "component": "p.wasm",
-            "serviceAccount": {"namespace": "default", "name": "p"},
-            "probation": {"time": "3s", "maxLosses": 3},
-            "limits": {"logLinesPerSecond": 10_000},
-        });
-        std::fs::write(folder.join("plugin.yaml"), file.to_string())?;
         let mut roll_out = Self { cluster, kubeconfig: PathBuf::new(), plugin: folder, state };
+        roll_out.probation("3s")?;
         roll_out.component(&guest("hello-rust")?)?;
         roll_out.kubeconfig = roll_out.cluster.provision(std::slice::from_ref(&roll_out.plugin)).await?;
         Ok(roll_out)
     }
 
+    /// Writes the plugin's file, with this time of probation.
+    fn probation(&self, time: &str) -> anyhow::Result<()> {
+        let file = json!({
+            "name": "p",
+            "component": "p.wasm",
+            "serviceAccount": {"namespace": "default", "name": "p"},
+            "probation": {"time": time, "maxLosses": 3},
+            "limits": {"logLinesPerSecond": 10_000},
+        });
+        self.replace("plugin.yaml", file.to_string().as_bytes())
+    }
+
     fn component(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.replace("p.wasm", bytes)
+    }
+
+    fn replace(&self, file: &str, bytes: &[u8]) -> anyhow::Result<()> {
         std::fs::write(self.plugin.join("p.new"), bytes)?;
-        Ok(std::fs::rename(self.plugin.join("p.new"), self.plugin.join("p.wasm"))?)
+        Ok(std::fs::rename(self.plugin.join("p.new"), self.plugin.join(file))?)
     }
 
     fn start(&self) -> anyhow::Result<HostProcess> {
@@ -117,6 +126,8 @@ async fn promise_6_a_host_that_is_restarted_during_a_bad_roll_out_serves_the_las
     let mut host = roll_out.start()?;
     serves(&mut host, &good, "healthy").await?;
     roll_out.create("panic").await?;
+    // It is lost often enough within this time, also on a slow machine.
+    roll_out.probation("600s")?;
     roll_out.component(&guest("traps")?)?;
     event(&mut host, "instance-lost", |_| true).await?;
     host.kill().await?;

@@ -14,8 +14,9 @@ async fn promise_4_a_plugin_that_loops_delays_no_other_plugin() {
         rig.create(&format!("o{n}")).await;
     }
     received::until_current(&rig, "hello", 1).await;
-    let lost = rig.event("loops", "instance-lost").await;
-    assert_eq!((lost["function"].as_str(), lost["reason"].as_str()), (Some("on-add"), Some("deadline")));
+    // On a slow machine another call may be late as well.
+    let lost = rig.line(|line| line["event"] == "instance-lost" && line["function"] == "on-add").await;
+    assert_eq!((lost["plugin"].as_str(), lost["reason"].as_str()), (Some("loops"), Some("deadline")));
     rig.end().await;
 }
 

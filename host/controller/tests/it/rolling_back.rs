@@ -1,4 +1,5 @@
 use std::fs;
+use std::time::{Duration, Instant};
 
 use oarlock_controller::control;
 use oarlock_controller::runtime::Config;
@@ -61,7 +62,10 @@ async fn promise_6_a_version_that_loses_its_instances_is_switched_back_and_not_t
     let bad_version = rig.serves("p", 2).await;
     let back = rig.event("p", "plugin-rolled-back").await;
     assert_eq!((&back["digest"], &back["to-digest"]), (&bad_version["digest"], &first["digest"]));
-    assert_eq!(back["message"], "it lost 3 instances within 60 s");
+    // Instances that are lost while the host stores the version count, too.
+    let reason = back["message"].as_str().unwrap();
+    let lost = reason.strip_prefix("it lost ").and_then(|it| it.strip_suffix(" instances within 60 s"));
+    assert!(lost.and_then(|it| it.parse::<u32>().ok()).is_some_and(|n| n >= 3), "{reason}");
     let serves = |line: &serde_json::Value| line["event"] == "plugin-loaded" && line["generation"] == 3;
     let before: Vec<_> = rig.lines().into_iter().take_while(|line| *line != back).collect();
     assert!(before.iter().any(serves), "the event is true when it is reported: {before:#?}");
@@ -78,7 +82,7 @@ async fn promise_6_a_version_that_loses_its_instances_is_switched_back_and_not_t
     // The same bytes again, in another file.
     rig.component("p", &bad);
     let refused = rig.event("p", "plugin-refused").await;
-    assert!(refused["message"].as_str().unwrap().contains("it lost 3 instances"), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains(reason), "{refused}");
     assert_eq!(refused["older-version-serves"], true);
     rig.until(|lines| states(lines, 4) == ["fetched", "compiled", "quarantined"]).await;
     // Other bytes.
@@ -185,37 +189,83 @@ async fn a_version_passes_no_probation_while_the_plugin_is_suspended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspension_stops_the_time_of_the_probation_which_begins_again() {
-    let state = tempfile::tempdir().unwrap();
-    let rig = host_that_keeps(&state).await;
-    let long = || probation("8s");
+    // On a slow machine a short time ends before the test has done the next step. That says nothing.
+    for seconds in [5, 60] {
+        if passes_late(Duration::from_secs(seconds)).await {
+            return;
+        }
+    }
+    panic!("each step took a minute");
+}
+
+/// Suspends and resumes a plugin on probation, and checks when it passes. Returns whether the steps took less
+/// time than the probation.
+async fn passes_late(time: Duration) -> bool {
+    let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let socket = control::bind(&folder.path().join("run"), None).unwrap();
+    let path = socket.path().to_owned();
+    let state_dir = Some(state.path().to_owned());
+    let rig = Rig::start_with(|config| Config { state_dir, control: Some(socket), ..config }).await;
+    let long = || probation(&format!("{}s", time.as_secs()));
+    let until_phase = async |phase: &str| {
+        until_ok("the phase of p", async || {
+            let (_, body) = control_socket::request(&path, "GET /v1/plugins/p").await;
+            let status: Value = serde_json::from_str(&body).unwrap();
+            if status["phase"] == phase { Ok(()) } else { Err(status) }
+        })
+        .await;
+    };
+    let is_good = |name: &str| {
+        let names = fs::read_dir(state.path().join(KEPT)).into_iter().flatten();
+        let mut names = names.map(|it| it.unwrap().file_name().into_string().unwrap());
+        names.any(|it| it.starts_with(name) && it.ends_with(".good"))
+    };
+    let until_good = async |name: &str| {
+        until_ok(name, async || if is_good(name) { Ok(()) } else { Err("it has not passed") }).await;
+    };
+
+    let began = Instant::now();
     rig.plugin_with("p", "hello-rust", long());
     rig.serves("p", 1).await;
     let mut suspended = long();
     suspended["suspend"] = true.into();
     rig.plugin_with("p", "hello-rust", suspended);
-    // The first time of p would end before that of q.
-    rig.plugin_with("q", "hello-rust", long());
-    until_kept(&state, "good", 1).await;
-    rig.plugin_with("p", "hello-rust", long());
-    rig.plugin_with("r", "hello-rust", probation("100ms"));
-    // Those of q and r. The second time of p has only begun.
-    until_kept(&state, "good", 2).await;
-    let names = fs::read_dir(state.path().join(KEPT)).unwrap();
-    let names: Vec<_> = names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(names.iter().all(|name| !name.starts_with("p-") || !name.ends_with(".good")), "{names:?}");
+    until_phase("suspended").await;
+    let mut in_time = began.elapsed() < time;
+    if in_time {
+        // The first time of p would end before that of q.
+        rig.plugin_with("q", "hello-rust", long());
+        until_good("q-").await;
+        assert!(!is_good("p-"), "its time went on");
+        let resumed = Instant::now();
+        rig.plugin_with("p", "hello-rust", long());
+        until_phase("serving").await;
+        rig.plugin_with("r", "hello-rust", probation("100ms"));
+        until_good("r-").await;
+        // The second time of p has only begun.
+        let has_passed = is_good("p-");
+        in_time = resumed.elapsed() < time;
+        assert!(!has_passed || !in_time, "its second time was shorter");
+    }
     rig.end().await;
+    in_time
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_misses_its_deadlines_is_switched_back() {
     let rig = Rig::start().await;
     let mut settings = probation("60s");
-    settings["limits"] = json!({"callDeadline": "1s", "logLinesPerSecond": 100_000});
+    let limits = |deadline: &str| json!({"callDeadline": deadline, "logLinesPerSecond": 100_000});
+    settings["limits"] = limits("60s");
     rig.plugin_with("p", "hello-rust", settings);
     let first = rig.serves("p", 1).await;
     rig.create("any").await;
     received::until_current(&rig, "p", 1).await;
-    rig.component("p", &fs::read(guest_path("loops")).unwrap());
+    // A deadline that the good version might miss on a slow machine.
+    rig.component("loops", &fs::read(guest_path("loops")).unwrap());
+    let mut file: Value = serde_json::from_str(&rig.text("p")).unwrap();
+    (file["component"], file["limits"]) = ("../loops.wasm".into(), limits("1s"));
+    rig.file("p", &file.to_string());
     let back = rig.event("p", "plugin-rolled-back").await;
     assert_eq!(back["to-digest"], first["digest"]);
     let lost = rig.event("p", "instance-lost").await;

@@ -64,18 +64,33 @@ async fn a_head_that_is_too_long_or_has_too_many_headers_is_refused() {
 }
 
 #[tokio::test]
-async fn one_address_has_a_limited_number_of_connections_and_a_silent_one_is_closed() {
-    let limits = Limits { per_address: 2, head: Duration::from_millis(200), ..Limits::default() };
+async fn one_address_has_a_limited_number_of_connections() {
+    let limits = Limits { per_address: 2, head: LIMIT, ..Limits::default() };
     served(None, limits)
         .await
         .with(async |address| {
             let connect = async || TcpStream::connect(address).await.unwrap();
-            let (mut silent, _other) = (connect().await, connect().await);
+            let silent = [connect().await, connect().await];
             // The connection beyond the limit is closed without an answer.
             assert_eq!(get_page(connect().await, "").await, "");
+            drop(silent);
+            while !get_page(connect().await, "").await.starts_with("HTTP/1.1 200 ") {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_closed_and_makes_room() {
+    let limits = Limits { per_address: 1, head: Duration::from_millis(200), ..Limits::default() };
+    served(None, limits)
+        .await
+        .with(async |address| {
+            let connect = async || TcpStream::connect(address).await.unwrap();
+            let mut silent = connect().await;
             let mut answer = Vec::new();
             let _ = silent.read_to_end(&mut answer).await;
-            // Both silent connections are closed after the limit for a head, and make room.
             while !get_page(connect().await, "").await.starts_with("HTTP/1.1 200 ") {
                 tokio::task::yield_now().await;
             }

@@ -99,8 +99,8 @@ impl Args {
     }
 }
 
-/// Builds what only the last tests need, and checks the SDKs. Most of it is in Go. No test that runs meanwhile
-/// may depend on the speed of the machine.
+/// Builds what only the last tests need, and checks the SDKs. Most of it is in Go. No test that runs
+/// meanwhile may depend on the speed of the machine.
 fn build_others(missing: &Missing, check_sdks: bool) -> Result<()> {
     if check_sdks {
         sdk::check(missing)?;

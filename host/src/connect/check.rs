@@ -98,8 +98,8 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
     Err(Refusal { failure: refused, may_pass })
 }
 
-/// Returns a hint if the server's certificate is not accepted, or if it speaks HTTP where HTTPS is expected, or
-/// the other way round. The texts are those of rustls and hyper.
+/// Returns a hint if the server's certificate is not accepted, or if it speaks HTTP where HTTPS is expected,
+/// or the other way round. The texts are those of rustls and hyper.
 fn hint_about_tls(cause: &str, source: &str) -> Option<String> {
     if cause.contains("invalid peer certificate") {
         return Some(format!(

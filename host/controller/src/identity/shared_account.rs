@@ -383,7 +383,7 @@ mod tests {
         let answer = account("the-second");
         shared.check_now();
         answer(&shared);
-        // The question was asked anew, and the first account is there again.
+        // The question was asked again, and the first account is there again.
         account("the-first")(&shared);
         assert_eq!(shared.state(), IdentityState::Replaced);
     }

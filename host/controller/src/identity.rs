@@ -104,10 +104,7 @@ impl Identity {
     /// Calls `on_change` once more, unless the account exists. It may have done nothing, as long as another
     /// version served.
     pub(crate) fn report_again(&self) {
-        match self.state() {
-            IdentityState::Present => {}
-            state => (self.on_change)(state),
-        }
+        self.shared.report_again(&*self.on_change);
     }
 
     #[cfg(test)]

@@ -30,6 +30,8 @@ pub(super) struct SharedAccount {
     /// An [`IdentityState`], which each read of the cache looks at. Changed while `known` is locked.
     state: AtomicU8,
     known: Mutex<Known>,
+    /// Locked while functions are called with a state, so that the last call is with the last state.
+    reporting: Mutex<()>,
     /// Notified when a question is due before the next tick.
     due_early: Notify,
 }
@@ -77,7 +79,14 @@ impl SharedAccount {
     pub(super) fn new(account: Account, uid: Arc<str>) -> Self {
         let known = Known { asking: Asking::Due, on_change: Vec::new(), decisions: Vec::new(), next_id: 0 };
         let state = AtomicU8::new(IdentityState::Present as u8);
-        Self { account, uid, state, known: Mutex::new(known), due_early: Notify::new() }
+        Self {
+            account,
+            uid,
+            state,
+            known: Mutex::new(known),
+            reporting: Mutex::default(),
+            due_early: Notify::new(),
+        }
     }
 
     pub(super) fn account(&self) -> &Account {
@@ -271,8 +280,18 @@ impl SharedAccount {
             known.on_change.clone()
         };
         self.due_early.notify_one();
-        // Without the lock, since they may look at the state.
-        on_change.iter().filter_map(Weak::upgrade).for_each(|on_change| on_change(now));
+        // Without the lock of `known`, since they may look at the account.
+        let _turn = self.reporting.lock();
+        on_change.iter().filter_map(Weak::upgrade).for_each(|on_change| on_change(self.state()));
+    }
+
+    /// Calls a function with the state, unless the account exists.
+    pub(super) fn report_again(&self, on_change: &OnChange) {
+        let _turn = self.reporting.lock();
+        match self.state() {
+            IdentityState::Present => {}
+            state => on_change(state),
+        }
     }
 }
 
@@ -371,6 +390,19 @@ mod tests {
     use oarlock_informer::object::Namespaces;
 
     use super::*;
+
+    #[test]
+    fn a_state_is_reported_again_unless_the_account_exists() {
+        let shared = SharedAccount::new("ns/p".parse().unwrap(), "the-first".into());
+        let states = Arc::new(Mutex::new(Vec::new()));
+        let noted = states.clone();
+        let on_change = move |state| noted.lock().push(state);
+        for state in [IdentityState::Present, IdentityState::Missing, IdentityState::Replaced] {
+            shared.change_to(state);
+            shared.report_again(&on_change);
+        }
+        assert_eq!(*states.lock(), [IdentityState::Missing, IdentityState::Replaced]);
+    }
 
     #[test]
     fn promise_5_a_replaced_account_stays_replaced() {

@@ -207,7 +207,7 @@ fn ready(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) 
     let serving = || {
         let version = status.version.as_deref().unwrap_or("unknown");
         let writes = match status.writes {
-            Writes::Stored => "",
+            Writes::Stored | Writes::Withheld => "",
             Writes::DryRun => "; its writes are dry runs",
             Writes::Suspended => "; its writes are suspended",
         };

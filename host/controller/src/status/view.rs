@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::config::PluginFile;
 use crate::generations::{GenerationState, GenerationView};
 use crate::report::Timestamp;
-use crate::shadow::ShadowView;
+use crate::shadow::{self, ShadowView};
 
 /// The status of one plugin. It is kept for each plugin, so what few of them have is in boxes.
 #[derive(Clone, Debug, Serialize)]
@@ -92,6 +92,8 @@ pub(crate) enum Writes {
     DryRun,
     /// They fail (`suspendWrites`).
     Suspended,
+    /// They are those of a shadow: none is sent.
+    Withheld,
 }
 
 /// An error and its time.
@@ -186,6 +188,9 @@ pub(crate) struct RefusedFile {
 impl Writes {
     /// Returns what becomes of the writes of a plugin of this file.
     pub(crate) fn of(file: &PluginFile) -> Self {
+        if shadow::serving_of(&file.name).is_some() {
+            return Self::Withheld;
+        }
         match (file.suspend_writes, file.dry_run) {
             (true, _) => Self::Suspended,
             (false, true) => Self::DryRun,

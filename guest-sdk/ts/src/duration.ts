@@ -21,7 +21,8 @@ export function parseDuration(text: string): number {
   for (const [, count, unit] of text.matchAll(/([\d.]+)(ms|s|m|h|d)/g)) {
     ms += Number(count) * (UNITS[unit ?? ""] ?? Number.NaN);
   }
-  return ms;
+  // 1.1h is 3960000.0000000005 ms in floating point.
+  return Math.round(ms * 1e6) / 1e6;
 }
 
 /** Returns whole milliseconds, rounded up, and at most 49 days, unless there is another bound. */

@@ -39,6 +39,14 @@ test("an interval is whole seconds, up to a year", () => {
   assert.deepEqual(schedules[0]?.trigger, { tag: "every-seconds", val: 31_536_000 });
   assert.equal(subscriptions[0]?.resyncSeconds, 8_640_000);
 
+  for (const [every, seconds] of [
+    ["1.1h", 3_960],
+    ["16.1m", 966],
+    ["4.1h", 14_760],
+  ] as const) {
+    assert.deepEqual(described(every, 0).schedules[0]?.trigger, { tag: "every-seconds", val: seconds });
+  }
+
   const refused = (every: Duration, resync: Duration, message: string) =>
     assert.throws(
       () => described(every, resync),

@@ -76,6 +76,17 @@ async fn promise_5_a_plugin_follows_rights_that_are_granted_revoked_and_granted_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_to_do_about_missing_rights_is_said_once() {
+    let rig = Rig::start_with(|config| Config { provision: None, ..config }).await;
+    rig.plugin("mirror", "mirror");
+    let n = |line: &Value, text: &str| line["waits-for"].to_string().matches(text).count();
+    let waits = |line: &Value| line["event"] == "plugin-waiting" && n(line, "may not list and watch") > 1;
+    let line = rig.line(waits).await;
+    assert_eq!(n(&line, "grant what `oarlock rbac` prints"), 1, "{line}");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_is_loaded_again_for_the_next_one() {
     let rig = Rig::start_with(|config| Config { provision: None, ..config }).await;
     rig.create("a").await;

@@ -66,6 +66,10 @@ impl Preparation<'_> {
             // A subscription and a lister may have the same name.
             waits_for.sort();
             waits_for.dedup();
+            // Denied rights come last, and what to do is the same for all of them.
+            if is_forbidden && let Some(last) = waits_for.last_mut() {
+                *last += &format!(" ({})", subscriptions::forbidden_hint());
+            }
             let uid = match state {
                 Ok(AccountState::Present { uid }) => Some(uid),
                 Ok(AccountState::Missing) => {
@@ -137,9 +141,7 @@ impl Preparation<'_> {
             Access::Allowed(_) => return None,
             // The missing account is reported once, not for each right.
             Access::Forbidden(Denial::NoAccount(_)) => return None,
-            Access::Forbidden(denial) => {
-                (true, format!("the right to {name}: {denial} ({})", subscriptions::forbidden_hint()))
-            }
+            Access::Forbidden(denial) => (true, format!("the right to {name}: {denial}")),
             Access::Unknown(reason) => (false, unknown_right(account, name, &reason)),
         };
         Some(MissingRight { is_denied, text })

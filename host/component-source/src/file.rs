@@ -19,7 +19,7 @@ pub(crate) fn read(folder: Option<&Path>, path: &str, max_bytes: u64) -> Result<
     let relative = Path::new(path);
     let is_below = relative.components().all(|part| matches!(part, Component::Normal(_)));
     if path.is_empty() || !is_below {
-        return Err(Error::new(Reason::Invalid, format!("file {path:?} is not a relative path without .."))
+        return Err(Error::new(Reason::Invalid, format!("file {path:?} is no relative path, or has `..`"))
             .hint("write the path relative to the folder of --component-dir"));
     }
     let file = open_below(folder, relative).map_err(|error| failed(path, &error))?;

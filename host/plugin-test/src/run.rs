@@ -210,7 +210,7 @@ fn plugin_file(plugin: &PluginFile, case: &Case) -> Result<(TempDir, PathBuf)> {
     let limits = file.entry("limits").or_insert_with(|| Value::Object(Map::new()));
     let PluginFile { limits: given, .. } = plugin;
     for (key, deadline) in [("callDeadline", given.call_deadline), ("startDeadline", given.start_deadline)] {
-        limits[key] = format!("{}s", deadline.max(SHORTEST_DEADLINE).as_secs()).into();
+        limits[key] = format!("{}ms", deadline.max(SHORTEST_DEADLINE).as_millis()).into();
     }
     if let Some(config) = &case.config {
         file.insert("config".to_owned(), config.clone().into());

@@ -118,7 +118,7 @@ impl ConnectError {
             Self::Resolve { .. } => Error::new(Reason::Unavailable, self.to_string())
                 .hint("check the name, and the DNS of the host; the host tries again"),
             Self::Connect { .. } | Self::TimedOut { .. } => Error::new(Reason::Unavailable, self.to_string())
-                .hint("check that the host can reach it, and that no NetworkPolicy forbids it; the host tries again"),
+                .hint("check the address, and that no firewall or NetworkPolicy is in between; the host tries again"),
         }
     }
 }

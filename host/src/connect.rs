@@ -132,7 +132,7 @@ pub(crate) async fn user_config(
 
 /// Of several files, returns those that exist, as kubectl does. All if none does.
 fn existing(files: &[PathBuf]) -> Vec<PathBuf> {
-    let existing: Vec<_> = files.iter().filter(|file| file.exists()).cloned().collect();
+    let existing: Vec<_> = files.iter().filter(|file| file.try_exists().unwrap_or(true)).cloned().collect();
     if existing.is_empty() { files.to_vec() } else { existing }
 }
 

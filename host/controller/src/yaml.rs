@@ -1,4 +1,4 @@
-//! YAML that programs of YAML 1.1 read in the same way, such as kubectl and Helm.
+//! YAML in which the text `on` stays a text for programs of YAML 1.1, such as kubectl and Helm.
 
 use serde::Serialize;
 use serde_norway::{Error, Value};
@@ -10,7 +10,7 @@ const BOOLEANS: [&str; 16] =
 /// Stands before a text that has to be in quotes. It is for private use.
 const MARK: char = '\u{e000}';
 
-/// Returns a value as YAML, with a newline at the end.
+/// Returns a value as YAML, with a newline at the end. A value with the mark of this module has no quotes.
 ///
 /// # Errors
 ///

@@ -223,8 +223,8 @@ impl Leader {
     async fn pod(&self) -> Result<(String, u16), Failure> {
         let Self { client, namespace, .. } = self;
         let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
-        let hint =
-            "name the namespace of the host with --host-namespace; the installation has it in oarlock-system";
+        let hint = "name the namespace of the host with --host-namespace; a host without --leader-elect, such as \
+                    `oarlock dev`, has no Lease: use `oarlock` on its machine";
         let lease = match leases.get_opt(LEASE).await {
             Ok(Some(lease)) => lease,
             Ok(None) => {

@@ -76,3 +76,18 @@ fn a_guest_cannot_control_a_terminal() {
         assert!(!rest.join("\n").contains(is_control), "{how}: {rest:?}");
     }
 }
+
+#[test]
+fn the_component_of_a_shadow_is_checked_too() {
+    let folder = tempfile::tempdir().unwrap();
+    plugin(folder.path(), "controls terminals");
+    let check = || run(folder.path(), &["plugin", "check", "p.yaml"]);
+    assert_eq!(check().code, Some(0));
+    let path = folder.path().join("p.yaml");
+    let mut file: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    file["shadow"] = "none.wasm".into();
+    fs::write(path, file.to_string()).unwrap();
+    let output = check();
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("none.wasm cannot be read"), "{}", output.stderr);
+}

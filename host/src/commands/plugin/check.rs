@@ -43,7 +43,10 @@ pub(super) struct Subject {
 /// Prints a table, and then warnings.
 pub(super) async fn check(args: CheckArgs, environment: &Environment, engine: EngineConfig) -> Ended {
     let CheckArgs { file, no_build, strict, registry } = args;
-    let subject = Subject::find(&file, !no_build, &registry, environment, engine).await?;
+    let subject = Subject::find(&file, !no_build, &registry, environment, engine.clone()).await?;
+    if let Some(file) = &subject.file {
+        check_shadow(file, engine).await?;
+    }
     let mut text = subject.file.as_ref().map(show::plugin).unwrap_or_default();
     text.push_str(&show::component(&subject.component, &subject.examined));
     let warnings = subject.warnings()?;
@@ -61,6 +64,14 @@ pub(super) async fn check(args: CheckArgs, environment: &Environment, engine: En
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the error for which a host would refuse the shadow of a plugin, if it has one.
+async fn check_shadow(file: &PluginFile, engine: EngineConfig) -> Ended {
+    let PluginFile { name, config, limits, shadow: Some(shadow), .. } = file.clone() else { return Ok(()) };
+    let engine = examine::engine(engine)?;
+    let examined = examine::examine(&engine, &name, &shadow, config, limits).await;
+    examined.map(drop).map_err(|failure| failure.context(format!("the shadow of {name} is refused")))
 }
 
 /// Prints the same as one JSON object.

@@ -133,7 +133,8 @@ impl ReadReferenced for Registry {
 }
 
 pub(super) fn failure(error: component_source::Error) -> Failure {
-    let fix = error.fix();
+    // A command tries once.
+    let fix = error.fix().map(|fix| fix.trim_end_matches("; the host tries again"));
     let failure = if error.is_transient() { Failure::running(error) } else { Failure::caller(error) };
     failure.hint_if(fix)
 }

@@ -65,6 +65,8 @@ fn plugin(file: &str, component: &str) -> anyhow::Result<tempfile::TempDir> {
 fn plugin_files_are_valid() -> anyhow::Result<()> {
     for Block { place, text, .. } in all(|test| *test == Test::PluginFile)? {
         let folder = plugin(&text, "mirror.wasm")?;
+        // The shadow of a page.
+        fs::copy(built("mirror"), folder.path().join("mirror-next.wasm"))?;
         written(folder.path(), &["plugin", "check"]).context(place)?;
     }
     Ok(())

@@ -87,7 +87,7 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
         Err(error) => {
             let cause = innermost(&error);
             let failed = anyhow::anyhow!("{server} cannot be reached: {cause}");
-            match hint_about_tls(&cause, source) {
+            match about_tls(&cause, source) {
                 Some(hint) => Failure::caller(failed).hint(hint),
                 None => Failure::running(failed).hint(format!(
                     "check that the API server runs, and the address, which comes from {source}"
@@ -100,7 +100,7 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
 
 /// Returns a hint if the server's certificate is not accepted, or if it speaks HTTP where HTTPS is expected,
 /// or the other way round. The texts are those of rustls and hyper.
-fn hint_about_tls(cause: &str, source: &str) -> Option<String> {
+fn about_tls(cause: &str, source: &str) -> Option<String> {
     if cause.contains("invalid peer certificate") {
         return Some(format!(
             "the server answers: check certificate-authority(-data) and the address, which come from {source}"

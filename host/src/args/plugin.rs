@@ -27,7 +27,7 @@ pub(crate) struct NewArgs {
     pub(crate) name: Name,
 
     /// The language.
-    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    #[arg(long, alias = "language", value_enum, value_name = "LANGUAGE")]
     pub(crate) lang: Lang,
 
     /// The plugin is called for each add, update and delete. This is the default.
@@ -151,6 +151,12 @@ impl ValueEnum for Lang {
     }
 
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(self.0.short_name()))
+        let value = clap::builder::PossibleValue::new(self.0.short_name());
+        Some(match self.0 {
+            Language::TypeScript => value.alias("typescript"),
+            Language::JavaScript => value.alias("javascript"),
+            Language::Go => value.alias("golang"),
+            Language::Rust | Language::Python | Language::C => value,
+        })
     }
 }

@@ -19,6 +19,18 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
+fn languages_have_their_full_names_too() {
+    for (name, short) in [("typescript", "ts"), ("javascript", "js"), ("golang", "go")] {
+        let parsed =
+            Args::command().try_get_matches_from(["oarlock", "plugin", "new", "a", "--language", name]);
+        let parsed = parsed.unwrap();
+        let (_, plugin) = parsed.subcommand().unwrap();
+        let lang = plugin.subcommand().unwrap().1.get_one::<plugin::Lang>("lang").copied().unwrap();
+        assert_eq!(lang.0.short_name(), short);
+    }
+}
+
+#[test]
 fn help_lists_commands_and_arguments() {
     insta::assert_snapshot!(help(&[]), @"
     Runs Kubernetes controllers as WebAssembly plugins in one process

@@ -15,12 +15,18 @@ pub(crate) struct Args {
     /// The synthetic API server.
     #[arg(long)]
     server: String,
+    /// The greatest number of events.
+    #[arg(long)]
+    events: Option<u64>,
+    /// Events a second, each sent alone; 0 means as fast as they are read.
+    #[arg(long, default_value_t = 0)]
+    rate: u64,
 }
 
 pub(crate) async fn run(args: Args) -> Result<Record> {
-    let Args { server } = args;
+    let Args { server, events, rate } = args;
     let control = Control::new(&server)?;
-    let plan = control.prepare("pods", "json", None)?;
+    let plan = control.prepare("pods", "json", events)?;
     let authority = server.trim_start_matches("http://");
     let stream = TcpStream::connect(authority).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
@@ -33,7 +39,7 @@ pub(crate) async fn run(args: Args) -> Result<Record> {
     ensure!(response.status().is_success(), "{}", response.status());
     let mut body = response.into_body();
     meter.begin_events();
-    block_in_place(|| control.post("start"))?;
+    block_in_place(|| control.post(&format!("start?rate={rate}")))?;
     let mut lines = 0;
     while lines < plan.events {
         let frame = body.frame().await.context("the watch ended")??;

@@ -32,6 +32,7 @@ func Run(arguments []string) error {
 	kind := flags.String("as", "typed-json", "typed-json, typed-protobuf, dynamic or metadata")
 	handlers := flags.Int("handlers", 1, "how many there are")
 	events := flags.Int("events", 0, "how many, at most; all by default")
+	rate := flags.Int("rate", 0, "how many a second, each sent alone; as fast as they are read by default")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func Run(arguments []string) error {
 	settle()
 
 	before, begun := cpu(), time.Now()
-	if err := post(*server, "start"); err != nil {
+	if err := post(*server, fmt.Sprint("start?rate=", *rate)); err != nil {
 		return err
 	}
 	ended.Wait()

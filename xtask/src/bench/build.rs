@@ -40,11 +40,13 @@ impl Programs {
         Ok(Self { oarlock, host: target.join("release/oarlock"), kube_rs, peers })
     }
 
-    /// Builds the synthetic API server with client-go, and the host, unless a binary of it is given.
+    /// Builds the synthetic API server with client-go, the transport alone, and the host, unless a binary of
+    /// it is given.
     pub(crate) fn build_for_plugins(host: Option<PathBuf>) -> Result<Self> {
         let target = target()?;
         let peers = Self::build_server()?;
         let release = target.join("release");
+        let oarlock = Self::build_oarlock()?;
         let host = match host {
             Some(host) => host.canonicalize().with_context(|| format!("cannot find {}", host.display()))?,
             None => {
@@ -53,7 +55,7 @@ impl Programs {
             }
         };
         let kube_rs = target.join("bench/kube-rs/release/bench-kube-rs");
-        Ok(Self { oarlock: release.join("oarlock-bench"), host, kube_rs, peers })
+        Ok(Self { oarlock, host, kube_rs, peers })
     }
 
     /// Builds the host and the writer of objects, unless binaries of them are in a folder that is given.

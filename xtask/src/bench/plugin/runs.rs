@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use oarlock_measure::Control;
 use serde_json::{Value, json};
 
-use super::Bench;
 use super::host::{Host, PluginFile, pause};
+use super::{Bench, peers};
 use crate::bench::figures::Figures;
 use crate::bench::plan::Server;
 
@@ -119,6 +119,7 @@ pub(super) fn path(bench: &Bench, figures: &mut Figures) -> Result<()> {
         ] {
             Bench::note(figures, metric, value);
         }
+        peers::path(bench, &server, n_events, figures)?;
     }
     Ok(())
 }
@@ -307,22 +308,30 @@ pub(super) fn start(bench: &Bench, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Measures the CPU time of single events at a steady rate.
+/// Measures the CPU time of single events at a steady rate: with no plugin that matches, with one, with ten.
 pub(super) fn paced(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    const RATE: u64 = 1_000;
     let n_events = if bench.is_quick { 5_000 } else { 20_000 };
     let server = bench.server(PODS, n_events)?;
     let control = Control::new(server.url())?;
+    let declared = json!({"fields": CHANGING});
+    let runs = [
+        (0, many(1, &json!({"selector": NONE, "fields": CHANGING}))),
+        (1, many(1, &declared)),
+        (10, many(10, &declared)),
+    ];
     for _ in 0..bench.rounds {
-        for n in [1, 10] {
+        for (n, files) in &runs {
             control.prepare("pods", "json", Some(n_events))?;
-            let mut host = bench.start(&server, &many(n, &json!({"fields": CHANGING})))?;
+            let mut host = bench.start(&server, files)?;
             let before = host.cpu()?;
-            control.post("start?rate=1000")?;
-            pause(Duration::from_millis(n_events));
+            control.post(&format!("start?rate={RATE}"))?;
+            pause(Duration::from_millis(n_events * 1_000 / RATE));
             host.settle()?;
             let us = (host.cpu()? - before).as_secs_f64() * 1e6 / n_events as f64;
             Bench::note(figures, &format!("paced_event_us_{n}_plugins"), us);
         }
+        peers::paced(bench, &server, n_events, RATE, figures)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
-//! Formats the figures as a table: ours, the goals and the peer.
+//! Formats the figures as a table: ours, the goals and the peers.
 
 use super::super::table::{laid_out, shown};
+use super::peers::{CLIENT_GO, TRANSPORT};
 use crate::bench::figures::Figures;
 
 /// The title, the metric and the goal of each row.
@@ -43,7 +44,8 @@ const LINES: &[(&str, &str, &str)] = &[
     ("  second start", "start_100_distinct_cpu_s", "≤ 0.3"),
     ("wall s, cold", "start_100_distinct_wall_s_cold", ""),
     ("  second start", "start_100_distinct_wall_s", ""),
-    ("CPU µs per event at 1,000 a second, one plugin", "paced_event_us_1_plugins", "≤ 40"),
+    ("CPU µs per event at 1,000 a second, no plugin matches", "paced_event_us_0_plugins", ""),
+    ("  one plugin", "paced_event_us_1_plugins", "≤ 40"),
     ("  ten plugins", "paced_event_us_10_plugins", "≤ 60"),
     ("writes per second, 16 lanes, 5 ms each", "writes_per_second_16_lanes", "≥ 2560"),
     ("  CPU µs per write", "cpu_us_per_write_16_lanes", ""),
@@ -94,12 +96,12 @@ const LINES: &[(&str, &str, &str)] = &[
 
 /// Formats the table. Figures that were not measured are left out.
 pub(super) fn of(figures: &Figures) -> String {
-    let mut rows = vec![["", "goal", "ours", "client-go"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["", "goal", "ours", "client-go", "transport"].map(str::to_owned).to_vec()];
     for &(title, metric, goal) in LINES {
         let value = |subject| figures.get(subject, metric).map(shown);
         if let Some(ours) = value("oarlock") {
-            let peer = value("client-go-typed-json").unwrap_or_default();
-            rows.push(vec![title.to_owned(), goal.to_owned(), ours, peer]);
+            let peers = [CLIENT_GO, TRANSPORT].map(|peer| value(peer).unwrap_or_default());
+            rows.push([title.to_owned(), goal.to_owned(), ours].into_iter().chain(peers).collect());
         }
     }
     laid_out(&rows)

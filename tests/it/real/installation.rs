@@ -74,8 +74,10 @@ fn the_kustomization_the_chart_and_the_printed_installation_are_equal() -> anyho
 fn the_chart_refuses_values_that_its_schema_does_not_allow() -> anyhow::Result<()> {
     let image = format!("image: {{repository: {IMAGE}}}");
     assert!(charted("oarlock-system", &image)?.len() > 20);
+    charted("oarlock-system", "image: {repository: 'localhost:5000/oarlock'}")?;
     for (values, reason) in [
         ("", "at '/image/repository'"),
+        ("image: {repository: 'localhost:5000/oarlock:v1'}", "at '/image/repository'"),
         ("image: {repository: a, tag: 'b c'}", "at '/image/tag'"),
         ("image: {repository: a, digest: 'sha256:1'}", "at '/image/digest'"),
         ("replica: 3", "'replica' not allowed"),
@@ -83,6 +85,7 @@ fn the_chart_refuses_values_that_its_schema_does_not_allow() -> anyhow::Result<(
         ("extraArgs: [plugins]", "at '/extraArgs/0'"),
         ("volumes: {cache: large}", "at '/volumes/cache'"),
         ("sourcePolicy: {policy: {allowed: []}}", "'allowed' not allowed"),
+        ("sourcePolicy: {policy: {kinds: [git]}}", "at '/sourcePolicy/policy/kinds/0'"),
         ("sourcePolicy: {files: {a/b: c}}", "invalid propertyName 'a/b'"),
         (
             "watch: {extraRules: [{apiGroups: [''], resources: [secrets], verbs: ['*']}]}",

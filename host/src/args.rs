@@ -19,6 +19,7 @@ use clap::{
     builder::{OsStringValueParser, TypedValueParser},
 };
 use oarlock_controller::account::{Account, DEFAULT_HOST_ACCOUNT};
+use tracing_subscriber::{EnvFilter, filter::ParseError};
 
 pub(crate) use self::caches::CacheArgs;
 pub(crate) use self::control::{
@@ -48,6 +49,7 @@ pub(crate) struct Args {
         env = "OARLOCK_LOG",
         hide_env_values = true,
         default_value = "warn",
+        value_parser = log_filter,
         value_name = "FILTER"
     )]
     pub(crate) log: String,
@@ -101,6 +103,11 @@ pub(crate) struct Environment {
     /// The folder with the etcd and the kube-apiserver for `dev --real`, as envtest names it.
     #[arg(long, global = true, env = "KUBEBUILDER_ASSETS", value_parser = path_or_empty(), hide = true)]
     pub(crate) kubebuilder_assets: Option<PathBuf>,
+}
+
+/// Checks a filter of the log, and returns its text: the parsed one cannot be cloned.
+fn log_filter(text: &str) -> Result<String, ParseError> {
+    EnvFilter::try_new(text).map(|_| text.to_owned())
 }
 
 /// Parses a path. An environment variable may be empty, which counts as not set.

@@ -89,19 +89,7 @@ fn block_on(command: impl Future<Output = ExitCode>) -> ExitCode {
 async fn run(args: Args) -> ExitCode {
     let Args { log, cache_dir, state_dir, environment, command } = args;
     let log = telemetry::install(&log, format(&command), environment.no_color.as_deref());
-    let ended = match compiled::engine_config(cache_dir, &environment) {
-        Ok(engine) => match command {
-            Command::Run(args) => Box::pin(commands::run::run(args, state_dir, &environment, engine)).await,
-            Command::Dev(args) => Box::pin(commands::dev::run(args, state_dir, &environment, engine)).await,
-            Command::Install(args) => commands::install::run(&args),
-            Command::Rbac(args) => commands::rbac::run(args, engine).await,
-            Command::Plugin(args) => commands::plugin::run(args, &environment, engine).await,
-            Command::Completions(args) => commands::completions::run(&args),
-            Command::Reference => commands::reference::run(),
-            other => ask_host(other, state_dir, &environment).await,
-        },
-        Err(failure) => Err(failure),
-    };
+    let ended = dispatch(command, cache_dir, state_dir, &environment).await;
     log.flush();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -109,6 +97,32 @@ async fn run(args: Args) -> ExitCode {
             failure.print();
             failure.exit_code()
         }
+    }
+}
+
+/// Runs a command. Only those that compile components use the folder for compiled code.
+async fn dispatch(
+    command: Command,
+    cache_dir: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
+    environment: &Environment,
+) -> Ended {
+    let engine = || compiled::engine_config(cache_dir, environment);
+    match command {
+        Command::Run(args) => {
+            let engine = engine()?;
+            Box::pin(commands::run::run(args, state_dir, environment, engine)).await
+        }
+        Command::Dev(args) => {
+            let engine = engine()?;
+            Box::pin(commands::dev::run(args, state_dir, environment, engine)).await
+        }
+        Command::Rbac(args) => commands::rbac::run(args, engine()?).await,
+        Command::Plugin(args) => commands::plugin::run(args, environment, engine()?).await,
+        Command::Install(args) => commands::install::run(&args),
+        Command::Completions(args) => commands::completions::run(&args),
+        Command::Reference => commands::reference::run(),
+        other => ask_host(other, state_dir, environment).await,
     }
 }
 

@@ -43,15 +43,11 @@ enum Message {
     Flushed(mpsc::Sender<()>),
 }
 
-/// Installs the subscriber, which writes text or one JSON object for each event. A filter that cannot be
-/// parsed is reported and replaced by `warn`. Colours are used on terminals only, unless `NO_COLOR` is set
-/// (<https://no-color.org>).
+/// Installs the subscriber, which writes text or one JSON object for each event. Colours are used on
+/// terminals only, unless `NO_COLOR` is set (<https://no-color.org>).
 pub(crate) fn install(filter: &str, format: Output, no_color: Option<&OsStr>) -> Log {
     let is_coloured = io::stderr().is_terminal() && no_color.is_none_or(OsStr::is_empty);
-    let (parsed, error) = match EnvFilter::try_new(filter) {
-        Ok(parsed) => (parsed, None),
-        Err(error) => (EnvFilter::new("warn"), Some(error)),
-    };
+    let parsed = EnvFilter::new(filter);
     let stderr = Stderr::start(io::stderr());
     let writer = stderr.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -65,9 +61,6 @@ pub(crate) fn install(filter: &str, format: Output, no_color: Option<&OsStr>) ->
             let subscriber = subscriber.with_ansi(false).json().flatten_event(true);
             subscriber.with_current_span(false).with_span_list(false).init();
         }
-    }
-    if let Some(error) = error {
-        tracing::warn!(filter, %error, "the --log filter cannot be parsed; using `warn`");
     }
     Log(stderr)
 }

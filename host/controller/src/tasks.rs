@@ -304,7 +304,11 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = self.tasks.shared.tracker.wait() => break,
-                _ = notice.tick() => tracing::warn!(tasks = ?self.tasks.names(), "still waiting for tasks to end"),
+                _ = notice.tick() => {
+                    let tasks = self.tasks.names();
+                    let calls = self.tasks.shared.tracker.len().saturating_sub(tasks.len());
+                    tracing::warn!(?tasks, calls, "still waiting for tasks, or calls of plugins, to end");
+                }
             }
         }
         // The first failure is returned, even one during the shutdown.

@@ -169,8 +169,8 @@ pub(crate) struct ObjectChoice {
 /// The Plugins of one namespace or of all, or ClusterPlugins.
 #[derive(Debug, Clone, Copy, ClapArgs)]
 pub(crate) struct NamespaceChoice {
-    /// Plugins of all namespaces.
-    #[arg(short = 'A', long, conflicts_with_all = ["namespace", "plugin", "cluster"])]
+    /// Plugins of all namespaces, even if a namespace is given.
+    #[arg(short = 'A', long, conflicts_with_all = ["plugin", "cluster"])]
     pub(crate) all_namespaces: bool,
 
     /// ClusterPlugins.
@@ -226,7 +226,6 @@ mod tests {
     #[test]
     fn flags_that_contradict_each_other_are_refused() {
         for wrong in [
-            "top -A -n team-a",
             "top -A mirror",
             "plugins --cluster -n team-a",
             "logs mirror --insecure-skip-tls-verify",
@@ -239,5 +238,7 @@ mod tests {
         let words =
             ["kubectl oarlock", "-n", "team-a", "logs", "-f", "mirror", "--since", "5m", "--tail", "3"];
         assert!(KubectlArgs::try_parse_from(words).is_ok());
+        // As in kubectl, where a namespace may come from an alias of the shell.
+        assert!(KubectlArgs::try_parse_from(["kubectl oarlock", "-n", "team-a", "top", "-A"]).is_ok());
     }
 }

@@ -31,6 +31,14 @@ fn languages_have_their_full_names_too() {
 }
 
 #[test]
+fn a_filter_of_the_log_that_cannot_be_parsed_is_refused() {
+    let parsed = |filter| Args::command().try_get_matches_from(["oarlock", "--log", filter, "plugins"]);
+    assert!(parsed("oarlock=debug,kube=info").is_ok());
+    let refused = parsed("oarlock=very-much").unwrap_err().to_string();
+    assert!(refused.contains("invalid value 'oarlock=very-much' for '--log <FILTER>'"), "{refused}");
+}
+
+#[test]
 fn help_lists_commands_and_arguments() {
     insta::assert_snapshot!(help(&[]), @"
     Runs Kubernetes controllers as WebAssembly plugins in one process

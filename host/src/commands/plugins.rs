@@ -126,11 +126,12 @@ fn table(plugins: &[PluginView], is_wide: bool) -> Table {
     table
 }
 
-/// Returns the phase, and whether a newer version is refused or waits.
+/// Returns the phase, and whether a version is refused, or a newer one waits.
 fn phase(plugin: &PluginView) -> String {
     let serves = plugin.generation > 0;
     let newer = match plugin {
         PluginView { refused: Some(_), .. } if serves => ",newer-refused",
+        PluginView { refused: Some(_), phase, .. } if phase == "suspended" => ",refused",
         PluginView { waits_for, .. } if serves && !waits_for.is_empty() => ",newer-waits",
         _ => "",
     };
@@ -182,11 +183,15 @@ mod tests {
         waiting.waits_for = vec!["a right".into()];
         waiting.subscriptions.push(SubscriptionView::default());
         waiting.writes = "suspended".into();
-        insta::assert_snapshot!(table(&[plugin(), loading, waiting], false).text(true), @"
+        let refused = serde_json::json!({"time": "2026-11-27T16:00:00Z", "message": "no such file"});
+        let mut suspended = PluginView { name: "bad".into(), phase: "suspended".into(), ..PluginView::default() };
+        suspended.refused = Some(serde_json::from_value(refused).unwrap());
+        insta::assert_snapshot!(table(&[plugin(), loading, waiting, suspended], false).text(true), @"
         NAME     PHASE                                  GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE
         mirror   serving                                2            1.0.0     0123456789ab   1         7         2        1          <none>
         new      loading                                0            <none>    <none>         0         0         0        0          <none>
         mirror   serving,writes-suspended,newer-waits   2            1.0.0     0123456789ab   2         7         2        1          <none>
+        bad      suspended,refused                      0            <none>    <none>         0         0         0        0          <none>
         ");
         insta::assert_snapshot!(table(&[plugin()], true).text(true), @"
         NAME     PHASE     GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE      DELAYED   INSTANCES   MEMORY   GENERATIONS        RESOURCES       ACCOUNT          FILE

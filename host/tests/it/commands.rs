@@ -151,7 +151,7 @@ fn a_running_host_is_found_and_asked() {
     }
     let answer = ask(folder, &["rollback", "broken", "--release", "-o", "json"]).stdout;
     let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
-    assert_eq!(answer, serde_json::json!({"released": 0}));
+    assert_eq!(answer, serde_json::json!({"plugin": "broken", "released": 0}));
     let output = ask(folder, &["rollback", "broken"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("cannot be rolled back"), "{}", stderr(&output));

@@ -51,12 +51,22 @@ pub(crate) enum RedeliverRequest {
     Key { kind: String, namespace: String, name: String },
 }
 
-/// A command that was carried out.
+/// What a command has done to a plugin.
 #[derive(Debug, Serialize)]
-pub(crate) struct Done {
+pub(crate) struct Done<T> {
     plugin: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    redelivered: Option<u64>,
+    #[serde(flatten)]
+    what: T,
+}
+
+/// A command whose result is no more than that it was carried out.
+#[derive(Debug, Serialize)]
+struct Nothing {}
+
+/// How many objects and keys the host tries again.
+#[derive(Debug, Serialize)]
+pub(crate) struct Redelivered {
+    redelivered: u64,
 }
 
 /// How many versions the host tries again.
@@ -64,6 +74,9 @@ pub(crate) struct Done {
 pub(crate) struct Released {
     released: usize,
 }
+
+/// The answer to a command.
+type Answer<T> = Result<Json<Done<T>>, Refusal>;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug)]
@@ -125,21 +138,21 @@ async fn parked(
     Ok(json(&control.parked(query.plugin.as_deref()).await?))
 }
 
-async fn suspend(State(control): State<Control>, Path(plugin): Path<String>) -> Result<Json<Done>, Refusal> {
+async fn suspend(State(control): State<Control>, Path(plugin): Path<String>) -> Answer<Nothing> {
     control.suspend(&plugin).await?;
-    Ok(Json(Done { plugin, redelivered: None }))
+    Ok(Json(Done { plugin, what: Nothing {} }))
 }
 
-async fn resume(State(control): State<Control>, Path(plugin): Path<String>) -> Result<Json<Done>, Refusal> {
+async fn resume(State(control): State<Control>, Path(plugin): Path<String>) -> Answer<Nothing> {
     control.resume(&plugin).await?;
-    Ok(Json(Done { plugin, redelivered: None }))
+    Ok(Json(Done { plugin, what: Nothing {} }))
 }
 
 pub(crate) async fn redeliver(
     State(control): State<Control>,
     Path(plugin): Path<String>,
     Json(what): Json<RedeliverRequest>,
-) -> Result<Json<Done>, Refusal> {
+) -> Answer<Redelivered> {
     let what = match what {
         RedeliverRequest::All => Redeliver::All,
         RedeliverRequest::Object { subscription, namespace, name } => {
@@ -147,22 +160,21 @@ pub(crate) async fn redeliver(
         }
         RedeliverRequest::Key { kind, namespace, name } => Redeliver::Key { kind, namespace, name },
     };
-    let redelivered = Some(control.redeliver(&plugin, what).await?);
-    Ok(Json(Done { plugin, redelivered }))
+    let redelivered = control.redeliver(&plugin, what).await?;
+    Ok(Json(Done { plugin, what: Redelivered { redelivered } }))
 }
 
 pub(crate) async fn roll_back(
     State(control): State<Control>,
     Path(plugin): Path<String>,
-) -> Result<Json<RolledBack>, Refusal> {
-    Ok(Json(control.roll_back(&plugin).await?))
+) -> Answer<RolledBack> {
+    let what = control.roll_back(&plugin).await?;
+    Ok(Json(Done { plugin, what }))
 }
 
-pub(crate) async fn release(
-    State(control): State<Control>,
-    Path(plugin): Path<String>,
-) -> Result<Json<Released>, Refusal> {
-    Ok(Json(Released { released: control.release(&plugin).await? }))
+pub(crate) async fn release(State(control): State<Control>, Path(plugin): Path<String>) -> Answer<Released> {
+    let released = control.release(&plugin).await?;
+    Ok(Json(Done { plugin, what: Released { released } }))
 }
 
 /// Streams the lines about a plugin. With `follow` the stream ends with the plugin or the host.

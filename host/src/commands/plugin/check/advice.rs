@@ -1,5 +1,7 @@
 //! What the author of a plugin may want to change.
 
+use std::collections::BTreeSet;
+
 use oarlock_plugin::contract::{Content, Description, Enqueue, Subscription};
 
 use super::super::{super::examine::Examined, show};
@@ -34,7 +36,7 @@ struct Exports {
 }
 
 fn of_description(description: &Description, exports: Exports) -> Vec<String> {
-    let Description { subscriptions, reads, schedules, stateless, .. } = description;
+    let Description { subscriptions, reads, requests, schedules, stateless, .. } = description;
     let mut advice = vec![];
     for it in subscriptions {
         let Subscription { name, fields, conditions, content, enqueue, .. } = it;
@@ -52,6 +54,17 @@ fn of_description(description: &Description, exports: Exports) -> Vec<String> {
                  effect. Choose what it enqueues"
             ));
         }
+    }
+    let targets = (subscriptions.iter().map(|it| &it.target))
+        .chain(reads.iter().map(|it| &it.target))
+        .chain(requests.iter().map(|it| &it.target));
+    let singular: BTreeSet<_> =
+        targets.filter(|it| !it.plural.ends_with('s')).map(|it| (show::resource(it), &it.plural)).collect();
+    for (resource, name) in singular {
+        advice.push(format!(
+            "{resource} may not exist: the API server names resources in the plural, such as {name}s. See `kubectl \
+             api-resources`"
+        ));
     }
     let wakes = reads.iter().any(|read| read.wakes);
     let enqueues = subscriptions.iter().any(|it| !matches!(it.enqueue, Enqueue::Nothing));
@@ -121,5 +134,9 @@ mod tests {
             let advice = of_description(&description(enqueue, fields, stateless), exports).join("\n");
             assert!(advice.contains(expected), "{expected:?} is not in {advice:?}");
         }
+        let mut singular = description(Enqueue::Itself, fields, true);
+        singular.subscriptions[0].target.plural = "pod".to_owned();
+        let advice = of_description(&singular, reconciler).join("\n");
+        assert!(advice.contains("v1/pod may not exist") && advice.contains("such as pods"), "{advice}");
     }
 }

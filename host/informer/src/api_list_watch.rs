@@ -33,7 +33,8 @@ pub use page::PageDecoder;
 pub struct Config {
     /// The resource.
     pub resource: GroupVersionResource,
-    /// The type of its objects, from discovery. Used for items without a type in lists without a type.
+    /// The type of its objects, from discovery. Used for items without a type in lists without a type, and
+    /// for `PartialObjectMetadata`, which keeps that type if this is none (GI-01).
     pub type_meta: Option<TypeMeta>,
     /// Only this namespace. None: the whole cluster.
     pub namespace: Option<String>,

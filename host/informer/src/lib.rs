@@ -1,4 +1,4 @@
-//! The shared informer of Kubernetes: one list and one watch for a resource, one cache, many listeners.
+//! A shared informer, as in client-go: one list and one watch for a resource, one cache, many listeners.
 //!
 //! ```text
 //! API server ─bytes→ list_watch ─objects→ reflector ─deltas→ delta_fifo ─pop→ shared_informer

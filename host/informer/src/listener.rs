@@ -10,7 +10,7 @@
 //! **Merging.** Up to the limit of the backlog every notification is delivered separately. Beyond the limit,
 //! the notifications that wait for one object merge into one that spans them. A failed notification always
 //! merges with those that follow it. So at most as many notifications wait as the limit says, plus two per
-//! object.
+//! object, or 16 if the consumer collects keys ([`ListenerConfig::keys`]).
 //!
 //! **Bytes.** A backlog may hold states that the cache no longer holds: the old state of an update, the last
 //! state of a delete, and a new state that was superseded by an update which is skipped because it changes no
@@ -47,7 +47,7 @@ pub use crate::selector::{ConditionError, FieldCondition, FieldTest, MAX_VALUE_B
 
 pub use self::account::BacklogAccount;
 pub(crate) use self::change::Change;
-pub use self::config::ListenerConfig;
+pub use self::config::{ListenerConfig, NamedKey};
 pub(crate) use self::decision::Decision;
 pub use self::handle::{ListenerHandle, ListenerStats};
 pub(crate) use self::initial_values::DeclaredFields;

@@ -226,7 +226,8 @@ impl<'r> ActiveReflector<'r> {
     /// Returns the sender of requests.
     fn requests(&self) -> Repeating<'_> {
         let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
-        Repeating { timed, status: self.status, what: self.description() }
+        let outages = self.config.outages.as_ref();
+        Repeating { timed, status: self.status, outages, what: self.description() }
     }
 
     /// Returns a random timeout between the minimum and twice the minimum (RL-01, RL-40).
@@ -239,4 +240,4 @@ impl<'r> ActiveReflector<'r> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -303,6 +303,8 @@ impl<L: Lock> LeaderElector<L> {
             record.carry_on(&before);
             self.took_slow_path.store(true, Ordering::Relaxed);
         } else {
+            // The update without reading it may have set the time of an earlier term (LE-10).
+            record.acquire_time.clone_from(&record.renew_time);
             record.leader_transitions = before.leader_transitions.saturating_add(1);
         }
         let sent = Instant::now();

@@ -188,8 +188,8 @@ impl<'c> PageDecoder<'c> {
         let so_far = [&self.envelope.bytes[..], b"]}"].concat();
         let Envelope { kind, api_version, .. } = parse_envelope(&so_far)?;
         self.type_meta = match kind.strip_suffix("List") {
-            // Not the type of the objects.
-            Some("PartialObjectMetadata") => self.config.type_meta.clone(),
+            // Not the type of the objects, if that is known.
+            Some("PartialObjectMetadata") if self.config.type_meta.is_some() => self.config.type_meta.clone(),
             Some(kind) if !kind.is_empty() && !api_version.is_empty() => {
                 Some(TypeMeta::new(api_version, kind))
             }

@@ -490,11 +490,31 @@ async fn metadata_only_objects_are_equal_for_all_forms_of_the_answer() {
 }
 
 #[tokio::test]
-async fn metadata_only_objects_of_an_unknown_type_are_rejected() {
+async fn metadata_only_objects_of_an_unknown_type_keep_that_of_the_answer_gi_01() {
+    let of_unknown_type = |server: ApiListWatch| {
+        let config = Config { type_meta: None, content: Content::Metadata, ..pods() };
+        ApiListWatch::new(server.client, config)
+    };
+    let expected = PARTIAL.replace(r#","managedFields":[{}]"#, "");
+    let partial = TypeMeta::new("meta.k8s.io/v1", "PartialObjectMetadata");
     let (server, _) = serving(200, &format!("{{\"type\":\"ADDED\",\"object\":{PARTIAL}}}\n"), 1000);
-    let config = Config { type_meta: None, content: Content::Metadata, ..pods() };
-    let events = watch(&ApiListWatch::new(server.client, config)).await;
-    assert!(matches!(&events[..], [Ok(WatchEvent::Rejected(_))]), "{events:?}");
+    let events = watch(&of_unknown_type(server)).await;
+    let [Ok(WatchEvent::Added(object))] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((&*object.json(), object.type_meta()), (&*expected, &partial));
+    let bare = r#"{"metadata":{"name":"a","resourceVersion":"3"}}"#;
+    for item in [PARTIAL, bare] {
+        let head = r#""kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1""#;
+        let list = format!(r#"{{{head},"metadata":{{"resourceVersion":"9"}},"items":[{item}]}}"#);
+        let page = list_page(&of_unknown_type(serving(200, &list, 1000).0), ListOptions::default()).await;
+        let page = page.unwrap();
+        assert_eq!((texts(&page.items), page.undecodable.len()), (vec![expected.clone()], 0));
+        assert_eq!(page.items[0].type_meta(), &partial);
+    }
+    // A server that sends whole objects all the same.
+    let (server, _) = serving(200, &format!("{{\"type\":\"ADDED\",\"object\":{WHOLE}}}\n"), 1000);
+    let events = watch(&of_unknown_type(server)).await;
+    let [Ok(WatchEvent::Added(object))] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(object.type_meta(), &TypeMeta::new("v1", "Pod"));
 }
 
 fn metadata_of(server: ApiListWatch) -> ApiListWatch {

@@ -245,6 +245,39 @@ fn replace_keeps_queued_keys_first_then_the_list_then_deletes_df_13() {
     assert_eq!(pop_all(&fifo), ["q: A1 R2", "z: R2", "a: R2", "k1: T1", "k2: T1"]);
 }
 
+/// Objects have the key `custom/NAME`, and the object `bad` has none.
+fn custom_keys() -> KeyFunction {
+    KeyFunction::new(|object| match object.key().name() {
+        "bad" => Err("no key".into()),
+        name => Ok(ObjectKey::new("custom", name)),
+    })
+}
+
+#[test]
+fn an_object_without_a_key_ends_a_list_which_then_was_not_the_first_df_15() {
+    let fifo = DeltaFifo::new(Config { key_function: custom_keys(), ..Config::default() });
+    let listed = vec![object("good", 1), object("bad", 1), object("late", 1)];
+    assert!(matches!(fifo.replace(listed), Err(Error::Key(_))));
+    assert!(!fifo.has_synced());
+    assert_eq!(pop_all(&fifo), ["custom/good: R1 (initial)"]);
+    assert!(!fifo.has_synced(), "it waits for a whole list");
+    fifo.replace(vec![object("good", 2)]).unwrap();
+    assert_eq!(pop_all(&fifo), ["custom/good: R2 (initial)"]);
+    assert!(fifo.has_synced());
+}
+
+#[test]
+fn a_resync_looks_for_the_key_of_the_object_and_not_that_of_the_store_df_21() {
+    let known = Known::default();
+    known.0.write().extend(["a", "b", "bad"].map(|name| (key(name), object(name, 1))));
+    let known_objects = Some(Arc::new(known) as Arc<dyn KnownObjects>);
+    let fifo = DeltaFifo::new(Config { key_function: custom_keys(), known_objects, ..Config::default() });
+    fifo.update(object("a", 2)).unwrap();
+    fifo.delete_tombstone(tombstone("b", 1));
+    fifo.resync();
+    assert_eq!(pop_all(&fifo), ["custom/a: U2", "b: T1", "custom/b: S1"]);
+}
+
 #[test]
 fn a_resync_queues_known_objects_that_are_not_queued_df_20() {
     let fifo = without_known_objects();

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use self::charges::n_charged_bytes;
 use self::ready::{Next, ReadyQueue};
 use super::account::BacklogAccount;
+use super::config::NamedKey;
 use super::notification::{Delivery, Notification, Outcome};
 use super::values::NotificationFields;
 use crate::names::{KeyMap, ObjectKey};
@@ -46,6 +47,8 @@ pub(super) struct Backlog {
     /// While this many notifications wait, those of one object merge.
     limit: usize,
     account: BacklogAccount,
+    /// What merging may not hide.
+    keys: Option<NamedKey>,
     /// How many bytes this backlog has charged to the account.
     charged: usize,
     objects: KeyMap<ObjectQueue>,
@@ -133,6 +136,7 @@ impl Backlog {
         Self {
             limit,
             account,
+            keys: None,
             charged: 0,
             objects: KeyMap::default(),
             in_flight: KeyMap::default(),
@@ -151,9 +155,15 @@ impl Backlog {
         }
     }
 
-    /// Returns an empty backlog with the same limit and account.
+    /// Sets [`ListenerConfig::keys`](super::ListenerConfig::keys).
+    pub(super) fn with_keys(mut self, keys: Option<NamedKey>) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// Returns an empty backlog with the same settings.
     pub(super) fn new_like(&self) -> Self {
-        Self::new(self.limit, self.account.clone())
+        Self::new(self.limit, self.account.clone()).with_keys(self.keys.clone())
     }
 
     /// Appends a notification to its object's queue, and merges the queue if the limit says so.

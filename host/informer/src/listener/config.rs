@@ -1,5 +1,7 @@
 //! The configuration of a listener.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_json::JsonPointer;
@@ -7,6 +9,7 @@ use oarlock_label_selector::LabelSelector;
 
 use super::account::BacklogAccount;
 use crate::namespaces::Namespaces;
+use crate::object::Object;
 use crate::selector::FieldCondition;
 
 /// The configuration of a listener: what it receives, and how much may wait for it.
@@ -30,6 +33,35 @@ pub struct ListenerConfig {
     /// The account that superseded states in the backlog are charged to. All listeners of one owner share it.
     /// While it is full, notifications merge as they do beyond the limit.
     pub account: BacklogAccount,
+    /// For a consumer that only collects the keys that objects name. Then notifications do not merge into one
+    /// that hides a key which they name, up to 16 notifications of an object; and the delete of an object
+    /// whose add was not delivered is delivered.
+    pub keys: Option<NamedKey>,
+}
+
+/// Returns the key that a state of an object names; `None` if it names none. Cheap to clone.
+#[derive(Clone)]
+pub struct NamedKey(Arc<Key>);
+
+type Key = dyn Fn(&Object) -> Option<String> + Send + Sync;
+
+// === impl NamedKey ===
+
+impl NamedKey {
+    /// Wraps a function of the object's state alone.
+    pub fn new(key: impl Fn(&Object) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(key))
+    }
+
+    pub(super) fn of(&self, object: &Object) -> Option<String> {
+        (self.0)(object)
+    }
+}
+
+impl fmt::Debug for NamedKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("NamedKey")
+    }
 }
 
 // === impl ListenerConfig ===
@@ -45,6 +77,7 @@ impl Default for ListenerConfig {
             resync: None,
             backlog_limit: 1024,
             account: BacklogAccount::default(),
+            keys: None,
         }
     }
 }

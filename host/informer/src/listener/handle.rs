@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::account::BacklogAccount;
 use super::backlog::Backlog;
-use super::notification::{Delivery, Outcome};
-use super::shared::{ListenerShared, SyncState};
+use super::notification::{Delivery, Notification, Outcome};
+use super::shared::{ListenerShared, ListenerState, SyncState};
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::processor::Processor;
@@ -195,10 +195,14 @@ impl ListenerHandle {
         };
         old.remove();
         let mut state = self.shared.state.lock();
-        let namespaces = &state.namespaces;
-        let deletes: Vec<_> =
-            deletes.into_iter().filter(|(key, _)| namespaces.contains(key.namespace())).collect();
-        state.backlog.push_to_front(deletes, Instant::now());
+        // If a long snapshot is still being loaded, its end drops the deletes of the objects in it.
+        let ListenerState { backlog, since_snapshot, namespaces, .. } = &mut *state;
+        let is_recorded =
+            |key: &ObjectKey| since_snapshot.as_ref().is_some_and(|recorded| recorded.holds(key));
+        let is_news =
+            |(key, _): &(ObjectKey, Notification)| namespaces.contains(key.namespace()) && !is_recorded(key);
+        let deletes = deletes.into_iter().filter(is_news).collect();
+        backlog.push_to_front(deletes, Instant::now());
         drop(state);
         self.shared.wake.notify_one();
     }
@@ -238,6 +242,14 @@ impl ListenerHandle {
     /// for a while.
     pub fn free_spare(&self) {
         self.shared.state.lock().backlog.free_spare();
+    }
+
+    /// Returns the notifications that wait, without initial adds. The order is not defined.
+    #[must_use]
+    pub fn waiting_changes(&self) -> Vec<Notification> {
+        let state = self.shared.state.lock();
+        let backlogs = [Some(&state.backlog), state.since_snapshot.as_ref()];
+        backlogs.into_iter().flatten().flat_map(Backlog::waiting_changes).collect()
     }
 
     /// Returns the keys of the parked objects, sorted.

@@ -14,28 +14,42 @@
 //!
 //! An add that was tried and failed may have had effects, so its delete is delivered. The dashes cannot occur
 //! while the chain has no gaps; they are merged so that the object ends in its newest state.
+//!
+//! For a consumer that collects keys, an add and a delete merge into the delete, and notifications stay apart
+//! if the one that spans them has no state that names a key which they name.
 
 use super::backlog::Pending;
+use super::config::NamedKey;
 use super::notification::Notification;
 use super::values::NotificationFields;
 use crate::object::Object;
 
-/// Appends `next` to `merged`, which holds at most two notifications of an object, and merges as the table
-/// says. Afterwards `merged` is empty, or holds one notification, or a delete and an add; the delete may
-/// follow an update from one uid to another.
-pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
+/// So many notifications of an object may stay apart because they name different keys.
+const MAX_APART: usize = 16;
+
+/// Appends `next` to the notifications of an object, and merges as the table says. Without keys, `merged` is
+/// empty afterwards, or holds one notification, or a delete and an add; the delete may follow an update from
+/// one uid to another.
+fn append(merged: &mut Vec<Pending>, next: Pending, keys: Option<&NamedKey>) {
     let Some(mut last) = merged.pop() else {
         merged.push(next);
         return;
     };
+    if let Some(keys) = keys
+        && merged.len() + 2 <= MAX_APART
+        && hides_a_key(&last.notification, &next.notification, keys)
+    {
+        merged.extend([last, next]);
+        return;
+    }
     match (&last.notification, &next.notification) {
         (Notification::Added { .. }, Notification::Updated { old, new })
             if last.tried && !old.has_uid_of(new) =>
         {
             let [deleted, added] = split(&next, old, new);
             merged.push(last);
-            append(merged, deleted);
-            append(merged, added);
+            append(merged, deleted, keys);
+            append(merged, added, keys);
             return;
         }
         (Notification::Updated { old, new }, Notification::Deleted { .. }) if !old.has_uid_of(new) => {
@@ -43,7 +57,7 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
                 merged.extend([last, next]);
             } else {
                 merged.extend(split(&last, old, new));
-                append(merged, next);
+                append(merged, next, keys);
             }
             return;
         }
@@ -60,7 +74,7 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
             Notification::Added { object, is_in_initial_list }
         }
         (Notification::Added { .. }, deleted @ Notification::Deleted { .. }) => {
-            if !is_known {
+            if !is_known && keys.is_none() {
                 return;
             }
             fields.old = next_fields.old;
@@ -135,12 +149,32 @@ fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
 }
 
 /// Merges all notifications that wait for an object.
-pub(super) fn fold(waiting: impl IntoIterator<Item = Pending>) -> Vec<Pending> {
+pub(super) fn fold(waiting: impl IntoIterator<Item = Pending>, keys: Option<&NamedKey>) -> Vec<Pending> {
     let mut merged = Vec::with_capacity(2);
     for next in waiting {
-        append(&mut merged, next);
+        append(&mut merged, next, keys);
     }
     merged
+}
+
+/// Returns whether the notification that spans two has no state which names a key that one of them names.
+fn hides_a_key(last: &Notification, next: &Notification, keys: &NamedKey) -> bool {
+    let [old, new] = match (last, next) {
+        // They stay apart, and what follows the delete is its object's first state.
+        (Notification::Deleted { .. }, Notification::Added { .. } | Notification::Updated { .. }) => {
+            return false;
+        }
+        (Notification::Updated { .. }, Notification::Updated { .. } | Notification::Added { .. }) => {
+            [last.old(), next.new()]
+        }
+        (Notification::Added { .. }, Notification::Updated { .. } | Notification::Added { .. }) => {
+            [None, next.new()]
+        }
+        (_, Notification::Deleted { .. }) => [next.old(), None],
+    };
+    let named = [last.old(), last.new(), next.old(), next.new()].map(|state| keys.of(state?));
+    let shown = [old, new].map(|state| keys.of(state?));
+    named.iter().flatten().any(|key| !shown.iter().flatten().any(|it| it == key))
 }
 
 #[cfg(test)]

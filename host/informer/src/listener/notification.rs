@@ -45,7 +45,7 @@ pub struct Delivery {
     pub notification: Notification,
     /// The values of the listener's declared fields, as far as they were found when the change was matched.
     pub fields: NotificationFields,
-    /// Whether several notifications were merged into it.
+    /// Whether several notifications, or skipped updates, were merged into it.
     pub is_merged: bool,
     /// How many deliveries of it, or of the notifications merged into it, failed since the object's last
     /// event.

@@ -78,14 +78,16 @@ impl ListenerShared {
             resync: _,
             backlog_limit,
             account,
+            keys,
         } = config;
+        let backlog = Backlog::new(backlog_limit, account).with_keys(keys);
         Self {
             name,
             filter: Filter::new(label_selector, conditions, fields),
             fields: declared,
             state: Mutex::new(ListenerState {
-                backlog: Backlog::new(backlog_limit, account.clone()),
-                since_snapshot: Some(Backlog::new(backlog_limit, account)),
+                since_snapshot: Some(backlog.new_like()),
+                backlog,
                 sync: if has_informer_synced {
                     SyncState::InitialAddsPending
                 } else {

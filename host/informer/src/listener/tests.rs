@@ -1,5 +1,6 @@
 //! Tests of listeners with a real processor and without an API server.
 
+mod bytes;
 mod matching;
 mod model;
 mod order;

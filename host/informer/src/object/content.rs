@@ -2,7 +2,8 @@
 
 /// How much of each object an informer requests and caches.
 ///
-/// Type, key, uid and resourceVersion of an object are the same in both forms.
+/// Type, key, uid and resourceVersion of an object are the same in both forms, if its type is known before it
+/// is decoded. Else the type of metadata is `PartialObjectMetadata`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Content {
     /// `apiVersion`, `kind` and `metadata` only.

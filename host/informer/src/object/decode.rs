@@ -143,8 +143,8 @@ impl<'a> Options<'a> {
             Some(expected) if *expected.api_version == *api_version && *expected.kind == *kind => {
                 Ok(expected.clone())
             }
-            expected if self.content == Content::Metadata && is_partial(api_version, kind) => {
-                expected.cloned().ok_or(Error::MissingType("kind of its own"))
+            Some(expected) if self.content == Content::Metadata && is_partial(api_version, kind) => {
+                Ok(expected.clone())
             }
             _ => Ok(TypeMeta::new(api_version, kind)),
         }

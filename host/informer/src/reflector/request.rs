@@ -13,6 +13,7 @@ use super::outcome::in_full;
 use super::state::MAX_RETRY_AFTER;
 use super::status::StatusPublisher;
 use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
+use crate::outages::Outages;
 
 /// The number of repetitions before a failure counts.
 const MAX_REPEATS: u32 = 10;
@@ -28,6 +29,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Repeating<'r> {
     pub(super) timed: Timed<'r>,
     pub(super) status: &'r StatusPublisher,
+    pub(super) outages: Option<&'r Outages>,
     /// The resource, for messages.
     pub(super) what: String,
 }
@@ -44,6 +46,12 @@ impl Repeating<'_> {
     /// Waits before the repetition of a failed request, or returns the error if the request is not to be
     /// repeated.
     async fn pause(&self, verb: &str, error: ApiError, n_repeats: u32) -> Result<(), ApiError> {
+        // The client does not notice that an answer did not come in time: its request is dropped (RL-75).
+        if error.is_unanswered()
+            && let Some(outages) = self.outages
+        {
+            outages.answered(None);
+        }
         let pause = match &error {
             ApiError::Status(status) if status.asks_to_retry() && n_repeats < MAX_REPEATS => {
                 status.retry_after.map(|pause| pause.clamp(MIN_PAUSE, MAX_RETRY_AFTER))

@@ -298,12 +298,13 @@ impl<'r> ResyncTimer<'r> {
         };
         loop {
             tokio::time::sleep_until(*next_at).await;
-            *next_at = clock::after(Instant::now(), period);
             if self.store.should_resync()
                 && let Err(error) = self.store.resync()
             {
                 return Error::Resync(error);
             }
+            // The period begins after the resync, however long that took.
+            *next_at = clock::after(Instant::now(), period);
         }
     }
 }

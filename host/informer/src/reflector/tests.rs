@@ -8,5 +8,5 @@ pub(super) mod support;
 mod switching;
 mod undecodable;
 mod upstream;
-mod warnings;
+pub(crate) mod warnings;
 mod watching;

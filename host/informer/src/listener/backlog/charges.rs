@@ -12,15 +12,23 @@ use crate::object::Object;
 impl Backlog {
     /// Records an update of an object that is skipped because it changes no declared field. If the account is
     /// full, the last notification that waits for the object takes over the new state. Otherwise the state
-    /// that it carries is charged, since the cache no longer holds it.
+    /// that it carries is charged, since the cache no longer holds it. If none waits, the state that the
+    /// notification in flight carries is charged.
     pub(in crate::listener) fn supersede(&mut self, before: &Object, now: &Object) {
-        if self.n_waiting == 0 {
+        if self.n_waiting == 0 && self.in_flight.is_empty() {
             return;
         }
         self.queue_listed(now.key());
         let is_full = self.account.is_full();
         let Some(queue) = self.objects.get_mut(now.key()) else { return };
-        let Some(last) = queue.waiting.back_mut() else { return };
+        let Some(last) = queue.waiting.back_mut() else {
+            let in_flight = self.in_flight.get(now.key()).and_then(|it| it.pending.notification.new());
+            if in_flight.is_some_and(|state| state.is_same(before)) {
+                queue.n_outdated_bytes += before.json_length();
+                self.charge(before.json_length());
+            }
+            return;
+        };
         let charged_before = n_superseded_bytes(&last.notification) + queue.n_outdated_bytes;
         let state = match &mut last.notification {
             Notification::Added { object: new, .. } | Notification::Updated { new, .. } => new,
@@ -31,6 +39,7 @@ impl Backlog {
             let n_outdated_bytes = if was_current { 0 } else { state.json_length() };
             queue.n_outdated_bytes = queue.n_outdated_bytes.saturating_sub(n_outdated_bytes);
             *state = now.clone();
+            last.is_merged = true;
         } else if was_current {
             queue.n_outdated_bytes += before.json_length();
         }

@@ -43,12 +43,14 @@ enum Place {
 // === impl Backlog ===
 
 impl Backlog {
-    /// Appends the initial adds of a snapshot, which is sorted by key.
+    /// Appends the initial adds of a snapshot, which is sorted by key. Drops the deletes of its objects that
+    /// were pushed to the front.
     pub(in crate::listener) fn push_snapshot(&mut self, objects: Vec<Object>, now: Instant) {
         let mut queued = Vec::new();
         if !self.is_idle() {
             for key in objects.iter().map(Object::key) {
                 self.queue_listed(key);
+                self.drop_pushed_to_front(key);
                 if self.objects.contains_key(key) {
                     queued.push(key.clone());
                 }

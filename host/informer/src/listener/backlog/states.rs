@@ -67,6 +67,7 @@ impl Backlog {
         match superseded {
             Superseded::No => true,
             Superseded::ByNarrowing => false,
+            Superseded::ByReplay if self.keys.is_some() => true,
             Superseded::ByReplay => {
                 let is_there_again = self.objects.get(key).is_some_and(|queue| !queue.waiting.is_empty());
                 matches!(pending.notification, Notification::Deleted { .. }) && !is_there_again
@@ -106,7 +107,7 @@ impl Backlog {
             |queue: &VecDeque<Pending>| queue.iter().filter(|pending| pending.counts_for_sync).count();
         let n_initial = initial(&queue.waiting);
         let charged_before = n_charged_bytes_in(&queue.waiting) + std::mem::take(&mut queue.n_outdated_bytes);
-        queue.waiting = merge::fold(std::mem::take(&mut queue.waiting)).into();
+        queue.waiting = merge::fold(std::mem::take(&mut queue.waiting), self.keys.as_ref()).into();
         let charged = n_charged_bytes_in(&queue.waiting);
         self.n_initial -= n_initial - initial(&queue.waiting);
         self.n_waiting -= before - queue.waiting.len();

@@ -7,7 +7,7 @@ use hashbrown::hash_map::Entry;
 use tokio::time::Instant;
 
 use super::charges::{n_charged_bytes, n_charged_bytes_in};
-use super::{Backlog, ObjectQueue, ObjectState, Pending, Superseded};
+use super::{Backlog, MIDDLE_TICKET, ObjectQueue, ObjectState, Pending, Superseded};
 use crate::listener::merge;
 use crate::listener::notification::Notification;
 use crate::listener::values::NotificationFields;
@@ -17,7 +17,8 @@ use crate::names::ObjectKey;
 
 impl Backlog {
     /// Drops all notifications save for the deletes of objects that are not visible, which become ready and
-    /// count as never tried.
+    /// count as never tried. For a consumer that collects keys, which needs no chain, updates and all deletes
+    /// stay as well: the replay does not show the keys of their old states.
     ///
     /// Objects in flight stay in flight. Their deliveries are repeated only if they are such deletes.
     pub(in crate::listener) fn reset_for_replay(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
@@ -31,11 +32,14 @@ impl Backlog {
         let mut kept = Vec::new();
         for (key, mut queue) in std::mem::take(&mut self.objects) {
             queue.n_outdated_bytes = 0;
-            let merged = merge::fold(std::mem::take(&mut queue.waiting));
+            let merged = merge::fold(std::mem::take(&mut queue.waiting), self.keys.as_ref());
+            let names_keys = self.keys.is_some();
             queue.waiting = merged
                 .into_iter()
-                .filter(|pending| {
-                    !is_visible(&key) && matches!(pending.notification, Notification::Deleted { .. })
+                .filter(|pending| match pending.notification {
+                    Notification::Deleted { .. } => names_keys || !is_visible(&key),
+                    Notification::Updated { .. } => names_keys,
+                    Notification::Added { .. } => false,
                 })
                 .map(|pending| Pending { attempts: 0, counts_for_sync: false, is_initial: false, ..pending })
                 .collect();
@@ -107,26 +111,56 @@ impl Backlog {
     /// consumer may have taken any of them.
     pub(in crate::listener) fn append(&mut self, recorded: Option<Self>) {
         let Some(mut recorded) = recorded else { return };
+        self.n_merged += recorded.n_merged;
         let objects = std::mem::take(&mut recorded.objects).into_iter();
         let mut waiting: Vec<_> = objects
             .flat_map(|(key, queue)| queue.waiting.into_iter().map(move |it| (key.clone(), it)))
             .collect();
         waiting.sort_by_key(|(_, pending)| pending.ticket);
-        for (key, Pending { notification, fields, arrived, .. }) in waiting {
-            self.push(key, notification, fields, arrived);
+        for (key, pending) in waiting {
+            self.queue_listed(&key);
+            self.n_initial += usize::from(pending.counts_for_sync);
+            let ticket = self.next_ticket;
+            self.next_ticket += 1;
+            self.push_pending(key, Pending { ticket, ..pending });
         }
     }
 
     /// Returns the deletes that wait or are in flight, oldest first.
     pub(in crate::listener) fn into_deletes(mut self) -> Vec<(ObjectKey, Notification)> {
         self.abandon_in_flight();
+        let keys = self.keys.take();
         let mut deletes: Vec<_> = std::mem::take(&mut self.objects)
             .into_iter()
-            .filter_map(|(key, queue)| Some((key, merge::fold(queue.waiting).pop()?)))
+            .filter_map(|(key, queue)| Some((key, merge::fold(queue.waiting, keys.as_ref()).pop()?)))
             .filter(|(_, last)| matches!(last.notification, Notification::Deleted { .. }))
             .collect();
         deletes.sort_by_key(|(_, pending)| pending.ticket);
         deletes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()
+    }
+
+    /// Returns whether a notification of an object waits or is in flight.
+    pub(in crate::listener) fn holds(&self, key: &ObjectKey) -> bool {
+        self.objects.contains_key(key) || self.ready.lists(key)
+    }
+
+    /// Drops the delete of an object, if it was pushed to the front and is all that waits for the object. A
+    /// consumer that collects keys receives it all the same.
+    pub(super) fn drop_pushed_to_front(&mut self, key: &ObjectKey) {
+        let Some(queue) = self.objects.get(key).filter(|_| self.keys.is_none()) else { return };
+        let is_pushed_to_front = |pending: &Pending| {
+            let is_delete = matches!(pending.notification, Notification::Deleted { .. });
+            is_delete && pending.ticket < MIDDLE_TICKET && !pending.tried
+        };
+        let is_alone = matches!(queue.state, ObjectState::Ready) && queue.waiting.len() == 1;
+        if !is_alone || !queue.waiting.iter().all(is_pushed_to_front) {
+            return;
+        }
+        self.leave_ready(key);
+        if let Some(ObjectQueue { waiting, n_outdated_bytes, .. }) = self.objects.remove(key) {
+            self.n_waiting -= waiting.len();
+            self.refund(n_charged_bytes_in(&waiting) + n_outdated_bytes);
+        }
     }
 
     /// Puts notifications before all others, in their order. Drops those of objects that are in the backlog

@@ -5,12 +5,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Backlog;
+use crate::listener::notification::Notification;
 
 // === impl Backlog ===
 
 impl Backlog {
     pub(in super::super) fn n_waiting(&self) -> usize {
         self.n_waiting - self.n_parked
+    }
+
+    /// Returns the notifications that wait, without initial adds.
+    pub(in super::super) fn waiting_changes(&self) -> impl Iterator<Item = Notification> {
+        let waiting = self.objects.values().flat_map(|queue| &queue.waiting);
+        waiting.filter(|pending| !pending.is_initial).map(|pending| pending.notification.clone())
     }
 
     pub(in super::super) fn n_parked(&self) -> usize {

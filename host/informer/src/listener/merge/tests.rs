@@ -17,7 +17,7 @@ fn delete(version: u32) -> Notification {
     Notification::Deleted { object: object("a", version), final_state_unknown: false }
 }
 
-fn folded_with(tried: bool, waiting: Vec<Notification>) -> String {
+fn folded_for(keys: Option<&NamedKey>, tried: bool, waiting: Vec<Notification>) -> String {
     let pending = |(ticket, notification): (u64, Notification)| Pending {
         counts_for_sync: matches!(notification, Notification::Added { is_in_initial_list: true, .. }),
         is_initial: matches!(notification, Notification::Added { is_in_initial_list: true, .. }),
@@ -29,8 +29,12 @@ fn folded_with(tried: bool, waiting: Vec<Notification>) -> String {
         tried: tried && ticket == 0,
         is_merged: false,
     };
-    let merged = fold((0..).zip(waiting).map(pending));
+    let merged = fold((0..).zip(waiting).map(pending), keys);
     merged.iter().map(|pending| outline(&pending.notification)).collect::<Vec<_>>().join(", ")
+}
+
+fn folded_with(tried: bool, waiting: Vec<Notification>) -> String {
+    folded_for(None, tried, waiting)
 }
 
 fn folded(waiting: Vec<Notification>) -> String {
@@ -73,6 +77,35 @@ fn a_delete_and_an_add_stay_separate() {
     assert_eq!(folded(vec![update(1, 2), delete(3), add(4, false), update(4, 5), delete(6)]), "delete a@3");
 }
 
+/// Versions below 10 name one key, those below 20 another, and so on; those from 100 on name none.
+fn keys() -> NamedKey {
+    NamedKey::new(|object| {
+        let version: u32 = object.resource_version().parse().unwrap();
+        (version < 100).then(|| (version / 10).to_string())
+    })
+}
+
+#[test]
+fn promise_3_merging_hides_no_key_from_a_consumer_that_collects_keys() {
+    let folded = |waiting| folded_for(Some(&keys()), false, waiting);
+    assert_eq!(folded(vec![add(1, false), delete(2)]), "delete a@2", "its add was not delivered");
+    assert_eq!(folded(vec![update(1, 2), update(2, 3), update(3, 14)]), "update a@1→14");
+    assert_eq!(folded(vec![update(1, 11), update(11, 21)]), "update a@1→11, update a@11→21");
+    assert_eq!(folded(vec![update(1, 101), update(101, 21)]), "update a@1→21", "the middle names none");
+    assert_eq!(folded(vec![update(1, 11), update(11, 1)]), "update a@1→11, update a@11→1");
+    assert_eq!(folded(vec![add(1, true), update(1, 11)]), "add a@1 (initial), update a@1→11");
+    assert_eq!(folded(vec![update(1, 11), delete(11)]), "update a@1→11, delete a@11");
+    assert_eq!(folded(vec![update(1, 2), delete(3)]), "delete a@3");
+    assert_eq!(folded(vec![delete(1), add(11, false), update(11, 12)]), "delete a@1, add a@12");
+}
+
+#[test]
+fn promise_4_few_notifications_of_an_object_stay_apart() {
+    let waiting = (0..100).map(|n| update(10 * (n % 9), 10 * ((n + 1) % 9))).collect();
+    let n_apart = folded_for(Some(&keys()), false, waiting).matches("update").count();
+    assert_eq!(n_apart, MAX_APART);
+}
+
 #[test]
 fn a_merged_notification_keeps_ticket_attempts_and_sync_of_the_oldest() {
     let pending = |ticket, notification| Pending {
@@ -86,7 +119,8 @@ fn a_merged_notification_keeps_ticket_attempts_and_sync_of_the_oldest() {
         is_initial: ticket == 7,
         is_merged: false,
     };
-    let merged = fold([pending(7, add(1, true)), pending(9, update(1, 2)), pending(11, delete(3))]);
+    let waiting = [pending(7, add(1, true)), pending(9, update(1, 2)), pending(11, delete(3))];
+    let merged = fold(waiting, None);
     assert_eq!(merged.len(), 1);
     assert_eq!((merged[0].ticket, merged[0].counts_for_sync, merged[0].attempts), (7, true, 2));
 }

@@ -16,7 +16,7 @@ const N_SUBSCRIPTIONS: usize = 32;
 const N_FIELDS: usize = 64;
 
 /// Returns a large object with `n` in the last of its many entries.
-fn large(name: &str, n: usize) -> Draft {
+pub(super) fn large(name: &str, n: usize) -> Draft {
     let entries = (0..4_000).map(|i| (format!("key-{i}"), Value::from("x".repeat(200))));
     let last = ("last".to_owned(), Value::from(n.to_string()));
     Draft::new(name).field("data", entries.chain([last]).collect::<serde_json::Map<_, _>>().into())
@@ -603,62 +603,4 @@ proptest! {
             prop_assert_eq!(&follower.received, &there);
         }
     }
-}
-
-// Bytes that backlogs hold.
-
-fn with_account(account: &BacklogAccount) -> ListenerConfig {
-    ListenerConfig { account: account.clone(), backlog_limit: 1_000_000, ..ListenerConfig::default() }
-}
-
-#[tokio::test(start_paused = true)]
-async fn promise_4_old_states_are_charged_and_merge_while_the_account_is_full() {
-    let mut bench = Bench::new();
-    let length = at(&large("a", 0), 1).json_length();
-    let account = BacklogAccount::new(3 * length);
-    let mut listeners = [bench.listen(with_account(&account)), bench.listen(with_account(&account))];
-    for n in 0..100 {
-        bench.put(large("a", n));
-        // While the account is full, each listener adds one state of each object.
-        assert!(account.held() <= (3 + 2) * length + 1_000, "{n}: {} of {length}", account.held());
-    }
-    let stats = listeners[0].stats();
-    assert!(stats.merged > 90, "{stats:?}");
-    for listener in &mut listeners {
-        assert_eq!(drain(listener).last().map(String::as_str).map(|last| last.ends_with("100")), Some(true));
-    }
-    assert_eq!(account.held(), 0, "all notifications were delivered");
-    bench.put(large("a", 0));
-    bench.delete("a");
-    assert!(account.held() > 0);
-    drop(listeners);
-    assert_eq!(account.held(), 0, "a dropped backlog is not charged");
-}
-
-/// After a skipped update, the waiting notification has a state that the cache no longer holds.
-#[tokio::test(start_paused = true)]
-async fn states_superseded_by_skipped_updates_are_charged() {
-    let mut bench = Bench::new();
-    let spec = |n: u32, other: u32| Draft::new("a").field("spec", json!(n)).field("other", json!(other));
-    let length = at(&spec(1, 0), 1).json_length();
-    let account = BacklogAccount::new(2 * length);
-    let fields = vec!["/spec".parse().unwrap()];
-    let mut listener = bench.listen(ListenerConfig { fields, ..with_account(&account) });
-    bench.put(spec(1, 0));
-    let values = account.held();
-    assert!((1..60).contains(&values), "the value of the declared field: {values}");
-    for other in 1..9 {
-        bench.put(spec(1, other));
-        assert_eq!(account.held(), length + values, "the first state, which a notification holds");
-    }
-    bench.put(spec(2, 0));
-    let held = 2 * length + 3 * values;
-    assert_eq!((account.held(), account.is_full()), (held, true), "and the state before the update");
-    bench.put(spec(2, 1));
-    assert_eq!(
-        drain(&mut listener),
-        ["add a@1", "update a@9→11"],
-        "while the account is full, with the newest state"
-    );
-    assert_eq!(account.held(), 0);
 }

@@ -141,6 +141,28 @@ async fn a_listener_shortens_the_check_period_before_the_start_only_rs_03_rs_04(
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_earlier_listener_keeps_its_first_due_time_when_the_check_period_is_shortened_rs_03_rs_07() {
+    let mut bench = Bench::with_resync(Duration::from_secs(10));
+    let mut early = bench.listener();
+    tokio::time::advance(Duration::from_secs(3)).await;
+    let shorter = ListenerConfig { resync: Some(Duration::from_secs(4)), ..ListenerConfig::default() };
+    let mut late = bench.listen(shorter);
+    assert_eq!(bench.processor.start(), Some(Duration::from_secs(4)));
+    bench.put("a");
+    for listener in [&mut early, &mut late] {
+        assert_eq!(drain(listener), ["add a@1"]);
+    }
+    // The ticks are at 7 s, 11 s and so on. The early listener is due at 10 s, and 10 s after its resync.
+    let mut received = Vec::new();
+    for _ in 0..5 {
+        tokio::time::advance(Duration::from_secs(4)).await;
+        bench.resync();
+        received.push([&mut early, &mut late].map(|listener| drain(listener).len()));
+    }
+    assert_eq!(received, [[0, 1], [1, 1], [0, 1], [0, 1], [1, 1]]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_resyncing_listeners_receive_updates_without_a_change_pd_41_pd_42_rs_08() {
     let mut bench = Bench::with_resync(second());
     let mut never =

@@ -1,6 +1,7 @@
 //! Replays, inherited deletes, changes of the visible namespaces, and deferred objects.
 
 use super::*;
+use crate::selector::{FieldCondition, FieldTest};
 
 #[tokio::test(start_paused = true)]
 async fn a_replay_delivers_existing_objects_and_keeps_deletes_of_others() {
@@ -111,6 +112,82 @@ async fn a_new_listener_inherits_the_deletes_of_the_old_one() {
     new.inherit_deletes(&old);
     assert_eq!(drain(&mut new), ["delete ns/tried@5", "delete ns/gone@6", "add ns/here@9 (initial)"]);
     assert_eq!(bench.processor.n_listeners(), 1);
+}
+
+/// Returns a draft whose text is longer than the slice of a snapshot that the registration matches.
+fn long(name: &str) -> Draft {
+    Draft::new(name).field("data", json!("x".repeat(SLICE)))
+}
+
+/// Returns a listener whose snapshot is still being loaded after its first object.
+fn loading_listener(bench: &Bench, account: BacklogAccount) -> Listener {
+    let condition = FieldCondition::new("/metadata/name".parse().unwrap(), FieldTest::Exists).unwrap();
+    let conditions = vec![condition];
+    let listener = bench.listen(ListenerConfig { conditions, account, ..ListenerConfig::default() });
+    assert!(listener.shared().state.lock().since_snapshot.is_some(), "the snapshot is long");
+    listener
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_a_long_snapshot_precedes_is_received_once_after_its_add() {
+    let mut bench = Bench::new();
+    let mut old = bench.listener();
+    for name in ["gone", "x"] {
+        bench.put(name);
+    }
+    bench.put(long("long"));
+    drain(&mut old);
+    bench.delete("gone");
+    let mut new = loading_listener(&bench, BacklogAccount::default());
+    bench.delete("x");
+    new.inherit_deletes(&old);
+    bench.put("gone");
+    assert_eq!(
+        drain(&mut new),
+        ["delete gone@4", "add x@2 (initial)", "delete x@5", "add gone@6", "add long@3 (initial)"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_left_the_filter_of_the_old_listener_only_is_not_deleted() {
+    let mut bench = Bench::new();
+    let account = BacklogAccount::default();
+    let config = ListenerConfig { label_selector: "app".parse().unwrap(), ..ListenerConfig::default() };
+    let mut old = bench.listen(config);
+    bench.put(long("long"));
+    bench.put(Draft::new("x").label("app", "web"));
+    drain(&mut old);
+    bench.put("x");
+    let mut new = loading_listener(&bench, account.clone());
+    new.inherit_deletes(&old);
+    assert!(account.held() > 0);
+    assert_eq!(drain(&mut new), ["add long@1 (initial)", "add x@3 (initial)"]);
+    assert_eq!(account.held(), 0);
+    assert!(new.shared().state.lock().backlog.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_that_merged_during_a_snapshot_stay_merged_and_count_for_sync_sy_03() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listen(ListenerConfig { backlog_limit: 0, ..ListenerConfig::default() });
+    let load = |listener: &Listener| {
+        let shared = listener.shared();
+        shared.load_snapshot(&mut shared.loader.lock(), Vec::new(), false);
+    };
+    listener.shared().start_snapshot();
+    bench.relist(vec![object("a", 1), object("b", 1)]);
+    bench.version = 1;
+    bench.put("a");
+    bench.delete("b");
+    load(&listener);
+    assert_eq!(listener.stats().merged, 2);
+    for expected in ["add a@2 (initial)", "delete b@3"] {
+        assert!(!listener.has_synced());
+        let delivery = take(&mut listener).unwrap();
+        assert_eq!((outline(&delivery.notification), delivery.is_merged), (expected.to_owned(), true));
+        listener.finish(&delivery.key, Outcome::Done);
+    }
+    assert!(listener.has_synced());
 }
 
 // Namespaces.

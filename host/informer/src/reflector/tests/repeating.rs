@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::support::{Scene, listed, play};
 use crate::list_watch::{ApiError, Status, Unanswered, WatchEvent};
+use crate::outages::Outages;
 use crate::reflector::{Config, Phase};
 use crate::testing::{FakeListWatch, errors};
 
@@ -56,6 +57,28 @@ async fn an_unanswered_watch_is_repeated_each_second_without_limit() {
             assert!(waits(scene)[first + 300] < 1700);
         })
         .await;
+    }
+}
+
+/// The client drops a request whose answer does not come in time, and cannot notice that.
+#[tokio::test(start_paused = true)]
+async fn an_unanswered_request_begins_an_outage_rl_75() {
+    let cases: [(fn() -> ApiError, bool); 2] = [(unanswered, true), (|| errors::internal().into(), false)];
+    for (error, is_outage) in cases {
+        for is_list in [true, false] {
+            let server = one_pod();
+            match is_list {
+                true => server.fail_list(error()),
+                false => server.fail_watch(error()),
+            }
+            let outages = Outages::default();
+            let config = Config { outages: Some(outages.clone()), ..listed() };
+            play(server, config, async |scene| {
+                scene.settle().await;
+                assert_eq!(outages.is_out(), is_outage, "{}", scene.last_error());
+            })
+            .await;
+        }
     }
 }
 

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ pub(super) struct RecordingStore {
     /// The names of the calls that fail, each once.
     rejections: Mutex<Vec<&'static str>>,
     pub(super) declines_resync: Mutex<bool>,
+    pub(super) resync_takes: Mutex<Duration>,
     transformer: Option<Transformer>,
 }
 
@@ -214,6 +216,11 @@ impl ReflectorStore for RecordingStore {
     }
 
     fn resync(&self) -> Result<(), StoreError> {
+        let takes = *self.resync_takes.lock();
+        if !takes.is_zero() {
+            // Moves the clock at its first poll.
+            let _ = tokio::time::advance(takes).now_or_never();
+        }
         self.record("resync", "")
     }
 

@@ -10,12 +10,12 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Keeps the warnings that this thread logs.
 #[derive(Clone, Default)]
-pub(super) struct Warnings(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 
 // === impl Warnings ===
 
 impl Warnings {
-    pub(super) fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock())
     }
 }

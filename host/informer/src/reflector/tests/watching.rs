@@ -180,6 +180,24 @@ async fn the_store_resyncs_each_period_of_the_watch_phase_rl_60() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_period_begins_after_a_slow_resync_rl_60_rs_09() {
+    let config = Config { resync_period: Some(Duration::from_secs(60)), ..listed() };
+    play(FakeListWatch::pods(), config, async |scene| {
+        *scene.store.resync_takes.lock() = Duration::from_secs(50);
+        scene.settle().await;
+        scene.store_calls();
+        scene.pass(60_000).await;
+        assert_eq!(scene.store_calls(), ["resync"], "until 110 s");
+        let left = Duration::from_secs(169).saturating_sub(scene.begun_at.elapsed());
+        tokio::time::sleep(left).await;
+        assert_eq!(scene.store_calls(), [""; 0]);
+        scene.pass(2000).await;
+        assert_eq!(scene.store_calls(), ["resync"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_store_resyncs_while_the_watch_cannot_begin_rl_60() {
     let config = Config { resync_period: Some(Duration::from_secs(60)), ..listed() };
     let server = FakeListWatch::pods();

@@ -193,8 +193,8 @@ async fn promise_2_no_handler_receives_the_delete_of_an_object_that_it_does_not_
     }
 }
 
-/// The queue has three deltas as in client-go: the delete of the old object, the add of the new one, and its
-/// delete.
+/// The queue has three deltas, where client-go has the last alone: the delete of the old object, the add of
+/// the new one, and its delete.
 #[tokio::test(start_paused = true)]
 async fn an_object_of_which_only_the_delete_was_seen_is_added_and_deleted() {
     let fake = FakeListWatch::pods();

@@ -33,7 +33,8 @@ impl ApiSource {
         Self { client, content: Content::Full, pruning: Pruning::default() }
     }
 
-    /// Returns a source of metadata: the API server sends `PartialObjectMetadata`.
+    /// Returns a source of metadata: the API server sends `PartialObjectMetadata`, and the objects have that
+    /// type (GI-01).
     #[must_use]
     pub fn metadata(client: kube::Client) -> Self {
         Self { content: Content::Metadata, ..Self::new(client) }

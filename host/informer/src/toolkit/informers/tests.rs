@@ -1,14 +1,20 @@
 //! The clauses FA-…, GI-01 and MX-02, and the upstream cases A6, A8 and A10.5.
 
+use std::convert::Infallible;
 use std::pin::pin;
 
+use bytes::Bytes;
+use futures::StreamExt;
 use futures::future::join_all;
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use kube::client::Body;
 use oarlock_label_selector::LabelSelector;
 
 use super::*;
 use crate::list_watch::ListWatch;
 use crate::listener::ListenerConfig;
-use crate::names::ObjectKey;
+use crate::names::{ObjectKey, TypeMeta};
 use crate::shared_informer::Lifecycle;
 use crate::testing::{Draft, FakeListWatch};
 use crate::toolkit::cache::{HandlerFunctions, Handling};
@@ -86,11 +92,71 @@ async fn delivers_create_update_delete(fake: &FakeListWatch) {
     assert_eq!(*notes.lock(), ["add ns-foo/name-foo", "update ns-foo/name-foo", "delete ns-foo/name-foo"]);
 }
 
-/// The metadata alone is another source (see `api_list_watch` for what that asks), not another factory.
+/// The metadata alone is another source, not another factory.
 // Conformance: A6.3, A8.4, A10.5
 #[tokio::test(start_paused = true)]
 async fn dynamic_shared_informer_factory() {
     delivers_create_update_delete(&FakeListWatch::pods()).await;
+}
+
+/// Returns a source whose server sends metadata only: `ns/a` at first, as a list unless it `streams`, and
+/// then `ns/b` on a watch that stays open.
+fn metadata_source(streams: bool) -> ApiSource {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let accept = request.headers()["accept"].to_str().unwrap().to_owned();
+        let query = request.uri().query().unwrap_or_default();
+        let head = r#""kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1""#;
+        let object = |name: &str, version: u32| {
+            format!(
+                r#"{{{head},"metadata":{{"name":"{name}","namespace":"ns","uid":"{name}","resourceVersion":"{version}"}}}}"#
+            )
+        };
+        let event = |of: &str, object: &str| format!("{{\"type\":\"{of}\",\"object\":{object}}}\n");
+        let b = event("ADDED", &object("b", 3));
+        let text = if query.contains("sendInitialEvents=true") {
+            let end = r#"{"resourceVersion":"2","annotations":{"k8s.io/initial-events-end":"true"}}"#;
+            let end = event("BOOKMARK", &format!("{{{head},\"metadata\":{end}}}"));
+            if streams { [event("ADDED", &object("a", 2)), end, b].concat() } else { String::new() }
+        } else if query.contains("watch=true") {
+            b
+        } else {
+            assert!(accept.starts_with("application/json;as=PartialObjectMetadataList;"), "{accept}");
+            let items = object("a", 2);
+            format!(
+                r#"{{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{{"resourceVersion":"2"}},"items":[{items}]}}"#
+            )
+        };
+        let stays_open = query.contains("watch=true") && !text.is_empty();
+        let body = futures::stream::iter([Ok::<_, Infallible>(http_body::Frame::data(Bytes::from(text)))]);
+        let rest = futures::stream::pending().take(usize::from(stays_open));
+        async { Ok::<_, Infallible>(Response::new(StreamBody::new(body.chain(rest)))) }
+    });
+    ApiSource::metadata(kube::Client::new(service, "default"))
+}
+
+/// As client-go's metadata informers do, which know no other type.
+// Conformance: A6.3
+#[tokio::test(start_paused = true)]
+async fn a_metadata_factory_has_the_objects_of_any_resource_gi_01() {
+    for streams in [true, false] {
+        let factory = InformerFactory::new(metadata_source(streams), Config::default());
+        let lister = factory.lister(&deployments());
+        run(&factory, async {
+            let both = async {
+                while lister.list(None, &LabelSelector::everything()).len() < 2 {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(60), both).await.expect("objects are missing");
+            for name in ["a", "b"] {
+                let object = lister.get(&ObjectKey::new("ns", name)).unwrap();
+                let partial = TypeMeta::new("meta.k8s.io/v1", "PartialObjectMetadata");
+                assert_eq!(object.type_meta(), &partial);
+            }
+            assert_eq!(factory.informer(&deployments()).status().undecodable, 0);
+        })
+        .await;
+    }
 }
 
 /// A server that takes nothing but watches, and says at once that this was all.

@@ -109,6 +109,19 @@ async fn an_emptied_or_deleted_lease_is_acquired_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_leader_that_takes_an_emptied_lease_begins_a_new_term_le_10() {
+    let lease = MemoryLease::new();
+    let one = elector(&lease, "one", USUAL);
+    assert_eq!(one.attempt(false).await, Attempt::Holding);
+    let before = lease.record();
+    lease.set(Some(Record::default()));
+    assert_eq!(one.attempt(true).await, Attempt::Holding);
+    let after = lease.record();
+    assert_eq!((&after.acquire_time, after.leader_transitions), (&after.renew_time, 1));
+    assert_ne!(after.acquire_time, before.acquire_time);
+}
+
+#[tokio::test(start_paused = true)]
 async fn late_answers_do_not_prolong_leadership_beyond_the_lease() {
     let lease = MemoryLease::new();
     let config = Config { renew_deadline: secs(14), ..USUAL };

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::listener::ListenerConfig;
 use crate::names::GroupVersionResource;
+use crate::reflector::tests::warnings::Warnings;
 use crate::shared_informer::{Config, SharedInformer};
 use crate::testing::{Draft, FakeListWatch};
 
@@ -173,6 +174,39 @@ async fn each_handler_is_called_in_order_and_syncs_by_itself_pl_03() {
         assert_eq!(late.take(), ["add ns/a@2 (initial)", "update ns/a@2→3", "delete ns/a@4"], "as it came");
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_call_before_a_long_backlog_is_logged_pl_05() {
+    for (n_waiting, millis, is_logged) in [(1025, 101, true), (1024, 101, false), (1025, 100, false)] {
+        let fake = FakeListWatch::pods();
+        for n in 0..=n_waiting {
+            fake.put(&*format!("ns/{n}"));
+        }
+        let informer = informer(&fake);
+        let mut is_first = true;
+        let handler = HandlerFunctions::new().on_add(move |_, _| {
+            if std::mem::take(&mut is_first) {
+                // Moves the clock at its first poll.
+                let _ = tokio::time::advance(Duration::from_millis(millis)).now_or_never();
+            }
+        });
+        let warnings = Warnings::default();
+        let _log = tracing::subscriber::set_default(warnings.clone());
+        run(&informer, [], async {
+            assert!(informer.wait_for_sync().await);
+            // All objects wait for it at once.
+            let (registration, deliver) = add(&informer, handler);
+            let remove = async {
+                assert!(registration.wait_for_sync().await);
+                registration.remove();
+            };
+            tokio::join!(deliver, remove);
+        })
+        .await;
+        let expected = ["a slow handler has a long backlog"];
+        assert_eq!(warnings.take(), expected[..usize::from(is_logged)], "{n_waiting} wait, {millis} ms");
+    }
 }
 
 /// The handler that panics is called again for what comes next, and with what it missed.

@@ -33,6 +33,7 @@ mod call;
 mod calls;
 mod check;
 mod commands;
+mod controlled_time;
 mod crash_backoff;
 mod declared_fields;
 mod due_call;
@@ -63,7 +64,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::channel::mpsc;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
@@ -227,17 +227,11 @@ impl Dispatcher {
                     slice.turned(polled.is_pending());
                     polled
                 });
-                let mut is_in_test = false;
                 // No arm awaits, so the task keeps no room for `Next`.
                 match next.await {
                     Next::Stop => break,
                     Next::Lead => self.lead(active.as_mut()),
-                    Next::Ended(mut ended) => {
-                        // An instance reads the machine's clock, by which the runtime's may not go.
-                        if self.shared.wall_clock.is_controlled() {
-                            ended.at = Instant::now();
-                            is_in_test = true;
-                        }
+                    Next::Ended(ended) => {
                         slice.reached(ended.at);
                         self.ended(active.as_mut(), &mut draining, &mut calls, ended);
                     }
@@ -265,10 +259,6 @@ impl Dispatcher {
                     Box::pin(self.queue_woken(active, &mut slice, calls.has_inline())).await;
                 }
                 slice.end_if_due(calls.has_inline()).await;
-                if is_in_test {
-                    // What the call wrote is in the caches before the next call begins, if no time passes.
-                    tokio::task::yield_now().await;
-                }
             }
             // Its permit is for others, while the last calls end.
             drop(slice);

@@ -266,9 +266,9 @@ impl SubscriptionPlan {
     /// the same objects in the same form.
     #[must_use]
     pub fn can_inherit_listener(&self, other: &Self) -> bool {
-        // The enqueue rule applies behind the listener, and so does the check for own writes.
+        // The check for own writes applies behind the listener. So does the enqueue rule, but the keys of
+        // another rule have to be queued for all objects, and a new listener begins with these.
         let of_listener = |declaration: &contract::Subscription| contract::Subscription {
-            enqueue: Enqueue::Nothing,
             ignore_own_writes: false,
             ..declaration.clone()
         };

@@ -21,6 +21,7 @@ mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -116,11 +117,16 @@ struct Plugin {
     slot: Arc<PluginSlot>,
     /// The file and the component's stamp of the newest version, whether it came to serve or not.
     newest: (Arc<PluginFile>, Option<Stamp>),
-    preparing: Task,
+    preparing: Mutex<Task>,
     dispatcher: Task,
     /// When its dispatcher panicked.
     panicked_at: Arc<Mutex<Option<Instant>>>,
 }
+
+/// Why plugins are unloaded.
+pub(crate) const FILE_GONE: &str = "its file was removed, or names another plugin";
+pub(crate) const OBJECT_GONE: &str = "its object was removed, names another account, or may not be run any more. \
+                                      The conditions of an object that exists say why";
 
 // === impl Reload ===
 
@@ -160,14 +166,19 @@ impl Reload {
             };
             let Some((ReadFiles { loaded, stamps, folders }, seen)) = read else { return };
             watch.set(folders);
+            let unreadable = loaded.errors.iter().filter(|error| self.is_unreadable_source(error));
+            let unreadable = unreadable.map(ToString::to_string).collect();
             self.apply(loaded, &stamps);
-            self.health.plugin_files_read();
+            self.health.plugin_files_read(unreadable);
             let mut again_at = None;
+            // It may have taken the notification of a change, so the same one is polled until the files are
+            // read.
+            let mut changed = pin!(self.changed(&watch, &seen));
             loop {
                 tokio::select! {
                     biased;
                     () = token.cancelled() => return,
-                    () = self.changed(&watch, &seen) => break,
+                    () = &mut changed => break,
                     // The sender lives as long as the host.
                     Ok(()) = definitions.changed() => {
                         // Many objects change at once: at the start, or with `kubectl apply -f FOLDER`.
@@ -267,15 +278,16 @@ impl Reload {
     }
 
     /// Handles a request, and returns whether the files are to be read again.
-    async fn handle(&mut self, request: Request) -> bool {
+    async fn handle(&self, request: Request) -> bool {
         match request {
             Request::Rollback { plugin: name, reply } => {
-                let Some(plugin) = self.plugins.get_mut(name.as_str()) else {
+                let Some(plugin) = self.plugins.get(name.as_str()) else {
                     let _ = reply.send(Err(RollbackError::UnknownPlugin(name)));
                     return false;
                 };
-                let (file, before) = (plugin.newest.0.clone(), plugin.preparing.clone());
-                plugin.preparing = load::begin_rollback(&self.host, &plugin.slot, file, before, reply);
+                let file = plugin.newest.0.clone();
+                let mut preparing = plugin.preparing.lock();
+                *preparing = load::begin_rollback(&self.host, &plugin.slot, file, preparing.clone(), reply);
                 false
             }
             Request::Release { plugin: name, reply } => {
@@ -325,8 +337,9 @@ impl Reload {
             if plugin.newest == newest && !again {
                 return Some(plugin.slot.clone());
             }
-            let before = Some(plugin.preparing.clone());
-            plugin.preparing = load::begin(&self.host, &plugin.slot, file, stamp, before);
+            let preparing = plugin.preparing.get_mut();
+            let before = Some(preparing.clone());
+            *preparing = load::begin(&self.host, &plugin.slot, file, stamp, before);
             plugin.newest = newest;
             return None;
         }
@@ -344,14 +357,14 @@ impl Reload {
             },
         );
         let slot = Arc::new(slot);
-        let preparing = load::begin(&self.host, &slot, file, stamp, None);
+        let preparing = Mutex::new(load::begin(&self.host, &slot, file, stamp, None));
         self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher, panicked_at });
         None
     }
 
     fn drop_plugin(&mut self, name: &Arc<str>) -> Option<Plugin> {
         let plugin = self.plugins.remove(name)?;
-        plugin.preparing.cancel();
+        plugin.preparing.lock().cancel();
         plugin.dispatcher.cancel();
         self.host.statuses.remove(name);
         Some(plugin)
@@ -362,7 +375,8 @@ impl Reload {
         self.host.shadows.unload(name);
         self.host.metrics.forget(name);
         let generation = plugin.slot.active.get().map_or(0, |it| it.number);
-        self.host.reporter.about(name, generation).report(HostEvent::PluginUnloaded);
+        let reason = if is_of_object(&plugin.newest.0.path) { OBJECT_GONE } else { FILE_GONE };
+        self.host.reporter.about(name, generation).report(HostEvent::PluginUnloaded { reason });
         self.host.reporter.forget_lines(name);
     }
 }

@@ -73,19 +73,29 @@ impl Shadows {
     /// A plugin, or the shadow of one, is unloaded.
     pub(crate) fn unload(&self, name: &str) {
         match serving_of(name) {
-            // The status of the plugin holds the comparison.
-            Some(serving) => self.of(serving).end(),
+            // The status of the plugin holds the comparison, unless the plugin is unloaded, too.
+            Some(serving) => {
+                if let Some(comparison) = self.comparisons.lock().get(serving) {
+                    comparison.end();
+                }
+            }
             None => drop(self.comparisons.lock().remove(name)),
+        }
+    }
+
+    /// The host switches to this component of a plugin: for a shadow, its comparison begins.
+    pub(crate) fn begin(&self, name: &str, digest: &str) {
+        let Some(serving) = serving_of(name) else { return };
+        if let Some(comparison) = self.comparisons.lock().get(serving) {
+            comparison.begin(digest);
         }
     }
 
     /// Returns the access of a generation, with its writes compared: withheld for a shadow. The access itself
     /// for a plugin without a shadow.
-    pub(crate) fn compare(&self, file: &PluginFile, digest: &str, access: KubeAccess) -> KubeAccess {
+    pub(crate) fn compare(&self, file: &PluginFile, access: KubeAccess) -> KubeAccess {
         if let Some(serving) = serving_of(&file.name) {
-            let comparison = self.of(serving);
-            comparison.begin(digest);
-            return Compared::wrap(access, Side::Shadow, comparison);
+            return Compared::wrap(access, Side::Shadow, self.of(serving));
         }
         if file.shadow.is_some() {
             return Compared::wrap(access, Side::Serving, self.of(&file.name));

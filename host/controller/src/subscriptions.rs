@@ -12,12 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_informer::{
-    Listener, ListenerConfig, SharedInformer, listener::BacklogAccount, object::Namespaces,
+    Listener, ListenerConfig, Object, SharedInformer,
+    listener::{BacklogAccount, NamedKey},
+    object::Namespaces,
 };
+use oarlock_plugin::contract::{ObjectKey, WorkKey};
 use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::plan::SubscriptionPlan;
+
+/// The hint for the operator about a right that a plugin lacks.
+pub(crate) const GRANT_HINT: &str = "grant what `oarlock rbac` prints for this plugin (for a Plugin object: for its component, with \
+                              --service-account), or remove the subscription from the plugin";
 
 /// How many notifications wait for a plugin separately; beyond it, those of one object merge.
 const BACKLOG_LIMIT: usize = 4_096;
@@ -35,9 +42,18 @@ pub(crate) struct Subscription {
     pub(crate) informer_handle: Box<dyn Any + Send>,
 }
 
-/// Returns the hint for the operator about a forbidden subscription.
-pub(crate) fn forbidden_hint() -> String {
-    "grant what `oarlock rbac` prints for this plugin, or remove the subscription from the plugin".to_owned()
+/// Returns what merged notifications must show: the keys that are queued, and of a lister that wakes, that
+/// something has merged.
+fn keys(plan: &SubscriptionPlan) -> Option<NamedKey> {
+    if plan.wakes.is_some() {
+        return Some(NamedKey::new(|_| None));
+    }
+    let rule = plan.enqueue.clone();
+    let key = move |object: &Object| {
+        let WorkKey { object: ObjectKey { namespace, name }, .. } = rule.key(object)?;
+        Some(format!("{namespace}/{name}"))
+    };
+    (!plan.enqueue.is_nothing()).then(|| NamedKey::new(key))
 }
 
 /// Returns the configuration of a subscription's listener.
@@ -51,6 +67,7 @@ pub(crate) fn listener_config(plan: &SubscriptionPlan, namespaces: Namespaces) -
         resync: Some(plan.resync.unwrap_or(Duration::ZERO)),
         backlog_limit: BACKLOG_LIMIT,
         account: BacklogAccount::default(),
+        keys: keys(plan),
     }
 }
 

@@ -45,9 +45,7 @@ fn a_toml_file_is_read() {
 
 #[test]
 fn the_error_of_an_unknown_key_names_line_and_the_closest_known_key() {
-    insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"
-    plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)
-    ");
+    insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)");
     insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)");
     insta::assert_snapshot!(error(&GOOD.replace("  name: hello", "  nam: hello")), @"plugins/hello/plugin.yaml:5:3: unknown key `nam` in `serviceAccount`; did you mean `name`? (known keys: namespace, name)");
     insta::assert_snapshot!(error(&format!("{GOOD}limits:\n  memry: 64Mi\n")), @"plugins/hello/plugin.yaml:11:3: unknown key `memry` in `limits`; did you mean `memory`? (known keys: memory, callDeadline, startDeadline, logLinesPerSecond, requestsPerSecond, hostcall, crossing, tableElements, coreInstances, tries, lossTries)");
@@ -149,9 +147,7 @@ fn a_folder_is_read_into_valid_files_and_errors() {
 #[test]
 fn the_detail_of_an_error_leaves_the_path_out() {
     let detail = |text: &str| PluginFile::parse(Path::new("a: b/plugin.yaml"), text).unwrap_err().detail();
-    insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"
-    line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)
-    ");
+    insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, suspendWrites, dryRun, concurrency, weight, instances, probation, retry, shadow)");
     insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is not a valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
     insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"line 10: limits.memory: 1Ki is not between 64Ki and 4Gi");
 }
@@ -317,14 +313,14 @@ fn a_component_without_a_plugin_file_is_a_plugin_if_it_gets_an_account() {
     let folder = Folder::new(&[("My_Plugin.v2.wasm", ""), ("---.wasm", "")]);
     let paths = [folder.at("My_Plugin.v2.wasm"), folder.at("---.wasm")];
     insta::assert_snapshot!(folder.load(&paths, Circumstances::default()), @"
-    My_Plugin.v2.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`, or use `oarlock dev`, which needs none
-    ---.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`, or use `oarlock dev`, which needs none
+    My_Plugin.v2.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`; `oarlock dev`, and `oarlock rbac` with --service-account, need none
+    ---.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`; `oarlock dev`, and `oarlock rbac` with --service-account, need none
     ");
     let account_of = |name: &str| format!("default/{name}").parse().ok();
     let dev = Circumstances { account_of: Some(&account_of), ..Circumstances::default() };
     insta::assert_snapshot!(folder.load(&paths, dev), @"
     my-plugin-v2 of My_Plugin.v2.wasm
-    ---.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`, or use `oarlock dev`, which needs none
+    ---.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`; `oarlock dev`, and `oarlock rbac` with --service-account, need none
     ");
     let file = &load_paths_under(&paths, dev).files[0];
     assert_eq!(file.service_account.to_string(), "default/my-plugin-v2");

@@ -30,7 +30,6 @@ use crate::report::{HostEvent, Mode, Reporter};
 use crate::status::{
     BacklogStats, PARKED_SHOWN, PluginStatusHandle, ReadBacklog, ReadQueue, SubscriptionStatus,
 };
-use crate::subscriptions::forbidden_hint;
 use crate::traces::Cause;
 
 /// The generation that the dispatcher calls.
@@ -163,7 +162,7 @@ impl ActiveGeneration {
             number,
             exported,
             reporter,
-            subscriptions: replace_subscriptions(before, subscriptions, mode, leads),
+            subscriptions: replace_subscriptions(before, subscriptions, mode, leads, queue),
             crash_backoff: CrashBackoff::new(),
             restarts: Restarts::default(),
             retry,
@@ -263,7 +262,7 @@ impl ActiveGeneration {
                     subscription: name,
                     resource,
                     message: denial.to_string(),
-                    hint: forbidden_hint(),
+                    hint: denial.hint().map(str::to_owned),
                 });
             }
             Access::Forbidden(_) => {}
@@ -384,6 +383,7 @@ fn replace_subscriptions(
     after: Vec<GenerationSubscription>,
     mode: Mode,
     leads: bool,
+    queue: &PluginQueue,
 ) -> Vec<ActiveSubscription> {
     let mut replaced = Vec::with_capacity(after.len());
     for subscription in after {
@@ -395,6 +395,7 @@ fn replace_subscriptions(
                 // Deletes that the old generation did not receive must not get lost; those of another
                 // resource do not concern the new subscription.
                 if let Some(old) = old.filter(|old| old.plan.resource == new.plan.resource) {
+                    old.queue_waiting(queue);
                     new.listener.inherit_deletes(&old.listener);
                 }
                 replaced.push(ActiveSubscription::new(*new, leads));

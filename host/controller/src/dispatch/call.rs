@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::Dispatcher;
 use super::active_generation::ActiveGeneration;
+use super::controlled_time::InControlledTime;
 use super::declared_fields::Values;
 use super::due_call::DueCall;
 use super::event_view::EventView;
@@ -103,6 +104,8 @@ pub(crate) trait MakeInstance: Send + Sync {
 pub(crate) struct Maker {
     pub(crate) component: Component,
     pub(crate) config: InstanceConfig,
+    /// A test controls the runtime's clock.
+    pub(crate) is_in_controlled_time: bool,
 }
 
 // === impl Dispatcher ===
@@ -244,7 +247,7 @@ pub(crate) fn type_of(notification: &Notification) -> NotificationType {
 impl MakeInstance for Maker {
     async fn make(&self) -> Result<Box<dyn Instance>, CallError> {
         let instance = oarlock_plugin::Instance::new(&self.component, self.config.clone()).await?;
-        Ok(Box::new(instance))
+        Ok(if self.is_in_controlled_time { Box::new(InControlledTime(instance)) } else { Box::new(instance) })
     }
 
     fn share(&self) -> Option<&Share> {

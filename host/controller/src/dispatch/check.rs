@@ -81,7 +81,12 @@ impl Dispatcher {
         // When an object changes which key it names, both the old and the new key are reconciled.
         let states = [notification.old(), notification.new()];
         let version = notification.object().resource_version();
-        let is_initial = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
+        // A resync shows what exists already, as an initial add does.
+        let is_initial = match notification {
+            Notification::Added { is_in_initial_list, .. } => *is_in_initial_list,
+            Notification::Updated { old, new } => old.is_at_version_of(new) && old.has_uid_of(new),
+            Notification::Deleted { .. } => false,
+        };
         let mut is_full = false;
         for key in states.into_iter().flatten().filter_map(|state| rule.key(state)) {
             let cause = trace.as_ref().map(EventTrace::cause);

@@ -156,6 +156,11 @@ impl<K: Clone + Eq + Hash, V: Eq> CrashBackoff<K, V> {
         Some(self.paused_until.map_or(*due, |until| until.max(*due)))
     }
 
+    /// Returns whether a call is parked if it is due again in the version that was lost.
+    pub(super) fn is_parked(&self, key: &K) -> bool {
+        self.entries.get(key).is_some_and(|entry| entry.is_parked)
+    }
+
     /// Returns whether a call was deferred and waits for its try.
     #[cfg(test)]
     fn is_waiting(&self, key: &K) -> bool {

@@ -91,12 +91,16 @@ impl Dispatcher {
     }
 
     /// Notes that a fresh instance serves a lane. If it replaces a lost one, and unless the plugin is
-    /// stateless, it receives everything again.
+    /// stateless, it receives everything again. Listers that wake stay synced.
     fn made(&self, active: &mut ActiveGeneration, lane: usize, now: Instant) {
         let Some(lost_at) = active.lanes.made(lane) else { return };
         let mode = active.restart();
         if mode == Mode::Replay {
-            self.status.update(|status| status.subscriptions.iter_mut().for_each(|it| it.synced = false));
+            self.status.update(|status| {
+                for (shown, subscription) in status.subscriptions.iter_mut().zip(&active.subscriptions) {
+                    shown.synced = subscription.is_synced();
+                }
+            });
         }
         self.show_phase(Some(active));
         self.metrics.restarted();

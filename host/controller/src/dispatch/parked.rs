@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use oarlock_informer::object::ObjectKey;
 use serde::Serialize;
 
-use super::PluginQueue;
-use super::active_generation::ActiveGeneration;
+use super::active_generation::{ActiveGeneration, ActiveSubscription};
 use super::due_call::CallKey;
+use super::queue::{Key, PluginQueue};
 use crate::report::Timestamp;
 
 /// The most parked objects and keys of one plugin that the host can explain.
@@ -39,9 +40,18 @@ pub(crate) struct Parked {
 }
 
 /// The notes on what is parked. An entry may be outdated: the object may be gone, or have been tried again.
+/// What is parked for its losses keeps its note through a replay, during which it is not parked for a moment.
 #[derive(Debug, Default)]
 pub(super) struct ParkedNotes {
     notes: HashMap<CallKey, ParkedNote>,
+}
+
+/// What is parked now.
+struct ParkedNow {
+    /// By the index of the subscription.
+    objects: Vec<BTreeSet<ObjectKey>>,
+    synced: Vec<bool>,
+    keys: HashSet<Key>,
 }
 
 /// Why one object or key is parked.
@@ -73,19 +83,24 @@ impl ActiveGeneration {
             if in_backlogs + queue.n_parked() >= MAX_NOTES {
                 return;
             }
-            self.forget_outdated_notes(queue);
+            self.forget_outdated_notes(&self.parked_now(queue));
+            if self.parked_notes.notes.len() >= MAX_NOTES {
+                return;
+            }
         }
         self.parked_notes.notes.insert(key, note);
     }
 
     /// Returns what is parked and noted, the oldest first.
     pub(super) fn list_parked(&mut self, queue: &PluginQueue) -> Vec<Parked> {
-        self.forget_outdated_notes(queue);
+        let now = self.parked_now(queue);
+        self.forget_outdated_notes(&now);
         let subscription_name = |index: &usize| Some(self.subscriptions[*index].plan.name.clone());
         let mut parked: Vec<_> = self
             .parked_notes
             .notes
             .iter()
+            .filter(|(key, _)| now.contains(key))
             .map(|(key, note)| {
                 let (subscription, kind, namespace, name) = match key {
                     CallKey::Object(index, key) => {
@@ -106,19 +121,30 @@ impl ActiveGeneration {
         parked
     }
 
-    fn forget_outdated_notes(&mut self, queue: &PluginQueue) {
-        if self.parked_notes.notes.is_empty() {
-            return;
+    fn parked_now(&self, queue: &PluginQueue) -> ParkedNow {
+        let subscriptions = self.subscriptions.iter();
+        ParkedNow {
+            objects: subscriptions.clone().map(|it| it.listener.parked().into_iter().collect()).collect(),
+            synced: subscriptions.map(ActiveSubscription::is_synced_parked).collect(),
+            keys: queue.parked().into_iter().collect(),
         }
-        let objects: Vec<BTreeSet<_>> =
-            self.subscriptions.iter().map(|it| it.listener.parked().into_iter().collect()).collect();
-        let keys: HashSet<_> = queue.parked().into_iter().collect();
-        let subscriptions = &self.subscriptions;
-        self.parked_notes.notes.retain(|key, _| match key {
-            CallKey::Object(index, key) => objects[*index].contains(key),
-            CallKey::Synced(index) => subscriptions[*index].is_synced_parked(),
-            CallKey::Work(key) => keys.contains(key),
-        });
+    }
+
+    fn forget_outdated_notes(&mut self, now: &ParkedNow) {
+        let Self { parked_notes, crash_backoff, .. } = self;
+        parked_notes.notes.retain(|key, _| now.contains(key) || crash_backoff.is_parked(key));
+    }
+}
+
+// === impl ParkedNow ===
+
+impl ParkedNow {
+    fn contains(&self, key: &CallKey) -> bool {
+        match key {
+            CallKey::Object(index, key) => self.objects[*index].contains(key),
+            CallKey::Synced(index) => self.synced[*index],
+            CallKey::Work(key) => self.keys.contains(key),
+        }
     }
 }
 

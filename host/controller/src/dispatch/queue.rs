@@ -45,19 +45,27 @@ struct PluginQueueShared {
     causes: Causes,
 }
 
-/// Changes with every event of a key, but not with a replay.
+/// How many events had added a key when it was last taken to work on. A replay is no event.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct KeyVersion {
-    /// The newest version of an object that named the key.
-    object: u64,
-    /// How often the plugin itself added the key while it was parked.
-    n_added: u64,
+pub(super) struct KeyVersion(u64);
+
+/// The events of a key that the queue holds.
+#[derive(Debug, Default)]
+struct KeyEvents {
+    /// How many events have added the key.
+    n: u64,
+    /// The value of `n` when the key was last taken. Events since then are news to the call about the key.
+    taken: KeyVersion,
+    /// The newest version of an object that named the key, by which a replay that shows news is known.
+    newest_object: u64,
+    /// The key was taken, and the work on it has not ended.
+    is_worked_on: bool,
 }
 
 #[derive(Default)]
 struct PluginQueueState {
     /// All keys that are anywhere in the queue.
-    held: HashSet<Key>,
+    held: HashMap<Key, KeyEvents>,
     /// The bytes of these keys, charged to the plugin's account.
     charge: Option<Charge>,
     /// Failures in a row.
@@ -65,8 +73,6 @@ struct PluginQueueState {
     parked: HashSet<Key>,
     /// Keys in crash back-off.
     deferred: HashSet<Key>,
-    /// The versions of the keys that wait or failed.
-    versions: HashMap<Key, KeyVersion>,
 }
 
 /// A limiter that nothing asks: the dispatcher counts the failures of keys, and computes their delays.
@@ -108,20 +114,19 @@ impl PluginQueue {
         &self.0.causes
     }
 
-    /// Adds a key because something changed that it read. That is an event, also of a parked key.
+    /// Adds a key because something changed that it read. That is an event.
     ///
     /// # Errors
     ///
     /// As [`PluginQueue::add`].
     pub(super) fn wake(&self, key: &Key, cause: Option<Cause>) -> Result<(), contract::Error> {
-        let mut state = self.0.state.lock();
-        if state.is_parked(key) {
-            state.versions.entry(key.clone()).or_default().n_added += 1;
-        }
-        self.add_key(&mut state, key, None, false, cause)
+        self.add_key(&mut self.0.state.lock(), key, None, false, cause)?.n += 1;
+        Ok(())
     }
 
-    /// Adds a key, now or after a delay. A key that the queue holds already can always be added.
+    /// Adds a key, now or after a delay. A key that the queue holds already can always be added. That is an
+    /// event, unless the plugin handles a replay, or the call about the key adds it: a call that adds its own
+    /// key at each try and then costs the instance would never be parked.
     ///
     /// # Errors
     ///
@@ -131,15 +136,18 @@ impl PluginQueue {
         let key = Key::from(key);
         let mut state = self.0.state.lock();
         let is_replaying = self.is_replaying();
-        if !is_replaying && state.is_parked(&key) {
-            state.versions.entry(key.clone()).or_default().n_added += 1;
+        let is_only_call = self.n_calls() == 1;
+        let events = self.add_key(&mut state, &key, delay, is_replaying, traces::current_cause())?;
+        let is_own = events.is_worked_on && is_only_call;
+        if !is_replaying && !is_own {
+            events.n += 1;
         }
-        self.add_key(&mut state, &key, delay, is_replaying, traces::current_cause())
+        Ok(())
     }
 
-    /// Adds the key that an object names, like [`PluginQueue::add`]. The object's version becomes the key's
-    /// version if it is newer.
-    /// The key of an initial add waits behind those of new events.
+    /// Adds the key that an object names, like [`PluginQueue::add`]. The key of an initial add waits behind
+    /// those of new events. An initial add is an event only if its object is newer than all objects that
+    /// named the key before: the notification of that version was dropped.
     pub(super) fn add_for(
         &self,
         key: WorkKey,
@@ -150,21 +158,23 @@ impl PluginQueue {
         let version = resource_version.parse().unwrap_or(0);
         let key = Key::from(key);
         let mut state = self.0.state.lock();
-        self.add_key(&mut state, &key, None, is_initial, cause)?;
-        let newest = state.versions.entry(key).or_default();
-        newest.object = version.max(newest.object);
+        let events = self.add_key(&mut state, &key, None, is_initial, cause)?;
+        if !is_initial || version > events.newest_object {
+            events.n += 1;
+        }
+        events.newest_object = version.max(events.newest_object);
         Ok(())
     }
 
-    fn add_key(
+    fn add_key<'a>(
         &self,
-        state: &mut PluginQueueState,
+        state: &'a mut PluginQueueState,
         key: &Key,
         delay: Option<Duration>,
         is_initial: bool,
         cause: Option<Cause>,
-    ) -> Result<(), contract::Error> {
-        let is_held = state.held.contains(key);
+    ) -> Result<&'a mut KeyEvents, contract::Error> {
+        let is_held = state.held.contains_key(key);
         if !is_held {
             if state.held.len() >= LIMIT {
                 return Err(contract::Error::LimitExceeded(format!("{LIMIT} keys wait in the work queue")));
@@ -172,7 +182,6 @@ impl PluginQueue {
             if let Some(charge) = &mut state.charge {
                 charge.grow(key.cost())?;
             }
-            state.held.insert(key.clone());
         }
         if !is_initial {
             self.0.initial_keys.lock().remove(key);
@@ -186,7 +195,7 @@ impl PluginQueue {
             Some(delay) => self.0.keys.add_after(key.clone(), delay),
             None => self.0.keys.add(key.clone()),
         }
-        Ok(())
+        Ok(state.held.entry(key.clone()).or_default())
     }
 
     /// Notes that a call began. Keys that the plugin adds while all calls in progress are replays are no
@@ -209,9 +218,14 @@ impl PluginQueue {
         self.0.replays.load(Ordering::Relaxed) > 0 && self.0.events.load(Ordering::Relaxed) == 0
     }
 
-    /// Returns the key's version.
+    /// Returns how many calls are in progress.
+    fn n_calls(&self) -> usize {
+        self.0.replays.load(Ordering::Relaxed) + self.0.events.load(Ordering::Relaxed)
+    }
+
+    /// Returns the version at which the key was last taken.
     pub(super) fn version(&self, key: &Key) -> KeyVersion {
-        self.0.state.lock().versions.get(key).copied().unwrap_or_default()
+        self.0.state.lock().held.get(key).map(|events| events.taken).unwrap_or_default()
     }
 
     /// Returns the keys to work on, as a stream without end. [`PluginQueue::finish`] must follow each of
@@ -225,6 +239,7 @@ impl PluginQueue {
         match self.0.keys.get().await {
             Some(key) => {
                 let mut state = self.0.state.lock();
+                state.take(&key);
                 if !state.parked.is_empty() {
                     state.parked.remove(&key);
                 }
@@ -245,7 +260,12 @@ impl PluginQueue {
     pub(super) fn take_deferred(&self, key: &Key) -> bool {
         let mut state = self.0.state.lock();
         // In process, it does not come out of the queue a second time before the work on it ends.
-        state.deferred.contains(key) && self.0.keys.begin(key.clone()) && state.deferred.remove(key)
+        let is_taken =
+            state.deferred.contains(key) && self.0.keys.begin(key.clone()) && state.deferred.remove(key);
+        if is_taken {
+            state.take(key);
+        }
+        is_taken
     }
 
     /// Takes every key that is ready, as if the work on it were done.
@@ -265,12 +285,14 @@ impl PluginQueue {
     pub(super) fn finish(&self, key: &Key, outcome: Outcome) {
         // The lock is held to the end, so that a key that is added meanwhile stays held.
         let mut state = self.0.state.lock();
+        if let Some(events) = state.held.get_mut(key) {
+            events.is_worked_on = false;
+        }
         match outcome {
             Outcome::Done | Outcome::RequeueAfter(_) => {
                 if !state.failures.is_empty() {
                     state.failures.remove(key);
                 }
-                state.versions.remove(key);
             }
             Outcome::RetryAfter(_) => *state.failures.entry(key.clone()).or_default() += 1,
             Outcome::Park => {
@@ -296,10 +318,10 @@ impl PluginQueue {
     /// Frees the memory that is kept for the next keys.
     pub(super) fn free_spare(&self) {
         let mut state = self.0.state.lock();
-        let PluginQueueState { held, charge: _, failures, parked, deferred, versions } = &mut *state;
-        [held, parked, deferred].into_iter().for_each(HashSet::shrink_to_fit);
+        let PluginQueueState { held, charge: _, failures, parked, deferred } = &mut *state;
+        [parked, deferred].into_iter().for_each(HashSet::shrink_to_fit);
+        held.shrink_to_fit();
         failures.shrink_to_fit();
-        versions.shrink_to_fit();
         drop(state);
         self.0.initial_keys.lock().shrink_to_fit();
     }
@@ -354,7 +376,7 @@ impl PluginQueue {
         let delayed = self.0.keys.n_delayed() + state.deferred.len();
         let oldest = self.0.keys.oldest_age();
         let (unfinished, longest) = self.0.keys.unfinished();
-        let calls = self.0.replays.load(Ordering::Relaxed) + self.0.events.load(Ordering::Relaxed);
+        let calls = self.n_calls();
         let mut parked_keys: Vec<_> = state.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
         parked_keys.sort();
         let wakes_by_any_change = self.0.read_sets.n_any();
@@ -391,19 +413,23 @@ impl RateLimiter<Key> for NoRetries {
 // === impl PluginQueueState ===
 
 impl PluginQueueState {
-    fn is_parked(&self, key: &Key) -> bool {
-        !self.parked.is_empty() && self.parked.contains(key)
+    /// Notes that a key was taken to work on.
+    fn take(&mut self, key: &Key) {
+        if let Some(events) = self.held.get_mut(key) {
+            events.taken = KeyVersion(events.n);
+            events.is_worked_on = true;
+        }
     }
 
     /// Releases the bytes of a key that the queue does not hold any more.
     fn release(&mut self, key: &Key) {
-        if self.held.remove(key)
+        if self.held.remove(key).is_some()
             && let Some(charge) = &mut self.charge
         {
             charge.shrink(key.cost());
         }
         if self.held.is_empty() {
-            self.held = HashSet::new();
+            self.held = HashMap::new();
         }
     }
 }

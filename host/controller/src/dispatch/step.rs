@@ -45,8 +45,13 @@ impl Dispatcher {
                 Some(outcome) => self.finish(active, &due, outcome, None),
             },
             Step::CallDeferred(key) => {
+                let subscription = key.subscription();
                 if let Some(due) = active.take_deferred(key, &self.queue) {
                     self.begin(active, calls, due, IsDeferred(true), recent);
+                } else if let Some(subscription) = subscription {
+                    // A listener that loads a snapshot gives nothing, and the object has lost its ticket. The
+                    // check defers again what must wait.
+                    active.subscriptions[subscription].listener.release_deferred();
                 }
             }
         }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use oarlock_plugin::guest;
+use tokio_util::sync::CancellationToken;
+
 use super::active_generation::{ActiveGeneration, DrainingGeneration};
 use super::calls::Calls;
 use super::generation::{Generation, RollBack};
 use super::{Dispatcher, milliseconds};
-use crate::report::{HostEvent, Mode};
+use crate::report::{HostEvent, Mode, Reporter};
 use crate::schedule::{self, SchedulePlan};
-use crate::tasks::Criticality;
 
 // === impl Dispatcher ===
 
@@ -35,7 +37,8 @@ impl Dispatcher {
         let view = generation.view();
         let inherited = generation.inherited();
         // A generation that was active on standby alone has not begun to serve.
-        self.take_schedules(generation.schedules.clone(), old.is_some() && self.leads);
+        let has_started = old.is_some() && self.leads;
+        self.take_schedules(generation.schedules.clone(), has_started, &generation.reporter);
         let held = calls.switch();
         if let Some(old) = &mut old {
             held.iter().for_each(|due| old.give_back(due, &self.queue));
@@ -63,7 +66,9 @@ impl Dispatcher {
             status.waits_for.clear();
             status.last_error = None;
         });
-        active.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms, took_us });
+        let stands_by = !self.leads;
+        let loaded = HostEvent::PluginLoaded { version, digest, mode, took_ms, took_us, stands_by };
+        active.reporter.report(loaded);
         if let Some((reporter, event)) = rolled_back {
             reporter.report(event);
         }
@@ -73,7 +78,7 @@ impl Dispatcher {
     }
 
     /// Has the schedules of a generation run, in a task that ends with the dispatcher.
-    fn take_schedules(&mut self, schedules: Arc<[SchedulePlan]>, has_started: bool) {
+    fn take_schedules(&mut self, schedules: Arc<[SchedulePlan]>, has_started: bool, reporter: &Reporter) {
         if schedules.is_empty() && self.schedules.is_none() {
             return;
         }
@@ -83,12 +88,21 @@ impl Dispatcher {
                 schedule::Runner::new(plugin, queue, self.shared.wall_clock.clone(), has_started);
             let name = format!("schedules of {}", self.plugin);
             let leadership = self.shared.leadership.clone();
-            self.shared.tasks.spawn(name, Criticality::Finite, |token| async move {
+            let run = |token: CancellationToken| async move {
                 tokio::select! {
                     biased;
                     () = token.cancelled() => {}
                     () = leadership.led() => runner.run(token.clone()).await,
                 }
+            };
+            let (plugin, metrics, status) =
+                (self.plugin.clone(), self.shared.metrics.clone(), self.status.clone());
+            let reporter = reporter.clone();
+            self.shared.tasks.spawn_contained(name, run, move |message| {
+                let (doing, message) = ("its schedules".to_owned(), guest::text::one_line(&message));
+                metrics.panicked(&plugin);
+                status.record_error(&format!("the host panicked in {doing}: {message}"));
+                reporter.report(HostEvent::PluginPanicked { doing, message });
             });
             sender
         });

@@ -1,29 +1,33 @@
 //! Writes the state of one generation, from its preparation to the end of its last call.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
 
 use super::{GenerationState, Generations, Purpose, Record};
 
 /// One generation. Cheap to clone: dropping the last clone ends the generation.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct GenerationHandle {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     generations: Generations,
     number: u64,
     purpose: Purpose,
     is_left: AtomicBool,
+    at_switch: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 // === impl GenerationHandle ===
 
 impl GenerationHandle {
     pub(super) fn new(generations: Generations, number: u64, purpose: Purpose) -> Self {
-        Self { inner: Arc::new(Inner { generations, number, purpose, is_left: AtomicBool::new(false) }) }
+        let (is_left, at_switch) = (AtomicBool::new(false), Mutex::default());
+        Self { inner: Arc::new(Inner { generations, number, purpose, is_left, at_switch }) }
     }
 
     /// Returns the number of the generation.
@@ -54,6 +58,12 @@ impl GenerationHandle {
         self.enter(GenerationState::Warming, "its rights are granted; its caches sync, and it starts");
     }
 
+    /// Has something done when the dispatcher switches to it, before its first call. For a generation that
+    /// never serves it is not done.
+    pub(crate) fn at_switch(&self, action: impl FnOnce() + Send + 'static) {
+        *self.inner.at_switch.lock() = Some(Box::new(action));
+    }
+
     /// Notes that the dispatcher switched to it.
     pub(crate) fn serving(&self) {
         let reason = match self.inner.purpose {
@@ -62,6 +72,10 @@ impl GenerationHandle {
             Purpose::LastGood => "it is the last good version, and the newest one cannot be used",
         };
         self.enter(GenerationState::Serving, reason);
+        let action = self.inner.at_switch.lock().take();
+        if let Some(action) = action {
+            action();
+        }
     }
 
     /// Notes that the dispatcher goes back from it to another generation, and that it is not tried again.
@@ -98,6 +112,13 @@ impl GenerationHandle {
 
     fn enter(&self, state: GenerationState, reason: &str) {
         self.inner.generations.enter(self.inner.number, state, reason);
+    }
+}
+
+impl fmt::Debug for GenerationHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { generations, number, .. } = &*self.inner;
+        write!(f, "GenerationHandle({}#{number})", generations.plugin)
     }
 }
 

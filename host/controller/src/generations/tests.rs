@@ -44,6 +44,34 @@ fn a_swap_passes_every_state_in_order() {
 }
 
 #[test]
+fn what_a_generation_has_done_at_the_switch_is_done_once_and_never_for_one_that_fails() {
+    let (generations, _reports) = generations();
+    let done = Arc::new(Mutex::new(Vec::new()));
+    let prepared = || {
+        let handle = generations.begin(Purpose::Newest);
+        let (number, of) = (handle.number(), done.clone());
+        handle.at_switch(move || of.lock().push(number));
+        handle.compiled("d".to_owned());
+        handle.checked("1".to_owned());
+        handle.warming();
+        handle
+    };
+    let one = prepared();
+    assert!(done.lock().is_empty(), "it is only prepared");
+    one.serving();
+    assert_eq!(*done.lock(), [1]);
+    let two = prepared();
+    two.leave();
+    drop(two);
+    generations.fail(GenerationState::Failed, "its first instance cannot be made");
+    assert_eq!(*done.lock(), [1], "it never serves");
+    let three = prepared();
+    one.draining(three.number());
+    three.serving();
+    assert_eq!(*done.lock(), [1, 3]);
+}
+
+#[test]
 fn only_the_states_that_the_diagram_shows_follow_each_other() {
     let allowed = |has_served| {
         let next_of = |state: GenerationState| {

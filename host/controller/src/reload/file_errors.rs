@@ -16,7 +16,10 @@ impl Reload {
         let mut reported = BTreeMap::new();
         let mut without_plugin = Vec::new();
         for error in errors {
-            let message = error.detail();
+            let message = match self.is_unreadable_source(error) {
+                true => format!("{}. Fix: restore it, or start the host with another path", error.detail()),
+                false => error.detail(),
+            };
             let path = error.path().to_owned();
             let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
             let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);
@@ -45,6 +48,18 @@ impl Reload {
         self.host.statuses.set_refused_files(without_plugin);
         self.has_read_files = true;
         let before = std::mem::replace(&mut self.reported, reported);
-        before.into_keys().filter(|path| !self.reported.contains_key(path)).collect()
+        let repaired: BTreeSet<_> =
+            before.into_keys().filter(|path| !self.reported.contains_key(path)).collect();
+        // A plugin file reports it by itself.
+        for folder in self.sources.iter().filter(|source| repaired.contains(*source) && source.is_dir()) {
+            let file = folder.display().to_string();
+            self.host.reporter.report(HostEvent::SourceReadable { file });
+        }
+        repaired
+    }
+
+    /// Returns whether the error is that a path of the command line cannot be read.
+    pub(super) fn is_unreadable_source(&self, error: &config::Error) -> bool {
+        matches!(error, config::Error::Read { path, .. } if self.sources.contains(path))
     }
 }

@@ -129,17 +129,22 @@ impl PluginSlot {
     pub(super) fn accept(&self, reporter: &Reporter, file: &Path, refused: Option<RecordedError>) {
         let is_accepted = refused.is_none();
         self.refused.lock().clone_from(&refused);
+        let active = self.active.get();
         let mut was_refused = false;
         self.status.update(|status| {
-            status.waits_for.clear();
+            // A version that is being prepared still waits.
+            if active.is_some() {
+                status.waits_for.clear();
+            }
             was_refused = std::mem::replace(&mut status.refused, refused).is_some();
         });
         if was_refused && is_accepted {
-            let reporter = match self.active.get() {
+            let serves = active.is_some();
+            let reporter = match active {
                 Some(active) => reporter.about(&self.name, active.number),
                 None => reporter.clone(),
             };
-            reporter.report(HostEvent::PluginAccepted { file: file.display().to_string() });
+            reporter.report(HostEvent::PluginAccepted { file: file.display().to_string(), serves });
         }
     }
 

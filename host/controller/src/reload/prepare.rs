@@ -259,6 +259,7 @@ impl Preparation<'_> {
         let open = |it: PendingSubscription| it.open(&slot.backlogs);
         let subscriptions = subscriptions.into_iter().map(open).collect::<Result<_, _>>()?;
         let digest = parts.component.digest();
+        self.at_switch(progress, digest.to_string());
         let account_uid = identity.uid().clone();
         let generation = Generation {
             number: self.number,
@@ -287,5 +288,17 @@ impl Preparation<'_> {
         let component = parts.component.clone();
         let id = VersionId::of(digest, file);
         Ok(Attempt::Ready(Box::new(Prepared { generation, made_of, component, id })))
+    }
+
+    /// Has what is said of the version that serves, and its share, changed by the switch alone: this version
+    /// may never serve.
+    fn at_switch(&self, progress: &GenerationHandle, digest: String) {
+        let Self { host, slot, file, .. } = self;
+        let (name, share, weight) = (slot.name.clone(), slot.share.clone(), file.weight);
+        let shadows = host.shadows.clone();
+        progress.at_switch(move || {
+            share.set_weight(weight);
+            shadows.begin(&name, &digest);
+        });
     }
 }

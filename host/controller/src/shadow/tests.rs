@@ -104,3 +104,38 @@ async fn another_shadow_begins_again() {
     comparison.wrote(Side::Serving, target("a"), "{}");
     assert_eq!(comparison.view(), None);
 }
+
+#[test]
+fn only_a_shadow_that_serves_is_compared_and_the_next_one_from_its_switch_on() {
+    let shadows = Shadows::default();
+    // The plugin and its shadow are being prepared.
+    let comparison = shadows.of("p");
+    shadows.begin("p", "d0");
+    assert_eq!(comparison.view(), None, "the plugin serves, and its shadow does not");
+    comparison.wrote(Side::Serving, target("a"), "{}");
+    assert_eq!(comparison.bytes(), 0, "nothing waits for a shadow that may never serve");
+    shadows.begin("p.shadow", "d1");
+    comparison.wrote(Side::Serving, target("a"), "{}");
+    comparison.wrote(Side::Shadow, target("a"), "{}");
+    // The next shadow is being prepared.
+    let view = shadows.of("p").view().unwrap();
+    assert_eq!((view.digest.as_str(), view.equal), ("d1", 1));
+    shadows.begin("p.shadow", "d2");
+    let view = comparison.view().unwrap();
+    assert_eq!((view.digest.as_str(), view.equal), ("d2", 0));
+    shadows.unload("p.shadow");
+    assert_eq!(comparison.view(), None);
+}
+
+#[test]
+fn nothing_is_kept_of_a_plugin_that_is_unloaded_with_its_shadow() {
+    let shadows = Shadows::default();
+    drop(shadows.of("p"));
+    shadows.begin("p.shadow", "d1");
+    // In the order of their names.
+    shadows.unload("p");
+    shadows.unload("p.shadow");
+    assert!(shadows.comparisons.lock().is_empty());
+    shadows.begin("p.shadow", "d2");
+    assert!(shadows.comparisons.lock().is_empty(), "a switch that was on its way adds nothing");
+}

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::access::Access;
+use crate::dispatch::PluginQueue;
 use crate::dispatch::due_call::Outcome;
 use crate::plan::SubscriptionPlan;
 use crate::report::Mode;
@@ -268,6 +269,23 @@ impl ActiveSubscription {
             DeliveryState::Closed | DeliveryState::Standby => Poll::Pending,
             DeliveryState::Delivering | DeliveryState::Forbidden => {
                 poll_endless(&mut self.signals.notifications, cx)
+            }
+        }
+    }
+
+    /// Adds the keys that the changes which wait name to the work queue. The listener that replaces this
+    /// one's shows only the keys that the newest states name.
+    pub(super) fn queue_waiting(&self, queue: &PluginQueue) {
+        let rule = &self.plan.enqueue;
+        if rule.is_nothing() || matches!(self.state, DeliveryState::Closed | DeliveryState::Forbidden) {
+            return;
+        }
+        for notification in self.listener.waiting_changes() {
+            let version = notification.object().resource_version();
+            let states = [notification.old(), notification.new()].into_iter().flatten();
+            for key in states.filter_map(|state| rule.key(state)) {
+                // A full queue refuses keys, as it does those of notifications.
+                let _ = queue.add_for(key, &version, false, None);
             }
         }
     }

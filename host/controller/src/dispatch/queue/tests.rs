@@ -183,3 +183,37 @@ async fn the_oldest_key_is_the_one_that_has_been_ready_for_longest() {
     advance(60).await;
     assert_eq!(queue.stats(1).oldest_ms, 0, "a parked key does not wait");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_version_of_a_key_is_the_number_of_events_before_it_was_taken() {
+    let queue = PluginQueue::default();
+    let key = WorkKey {
+        kind: "it".into(),
+        object: contract::ObjectKey { namespace: String::new(), name: "a".into() },
+    };
+    let add = |version: &str, is_initial: bool| {
+        queue.add_for(key.clone(), version, is_initial, None).unwrap();
+    };
+    // Takes the key and parks it, and returns its version.
+    let taken = async || {
+        let next = queue.next().await;
+        let version = queue.version(&next);
+        queue.finish(&next, Outcome::Park);
+        version
+    };
+    add("7", true);
+    let next = queue.next().await;
+    let first = queue.version(&next);
+    queue.wake(&next, None).unwrap();
+    assert_eq!(queue.version(&next), first, "the call does not know what came since it began");
+    queue.finish(&next, Outcome::Park);
+    let woken = taken().await;
+    assert_ne!(woken, first);
+    add("7", false);
+    let deleted = taken().await;
+    assert_ne!(deleted, woken, "a delete may have the object of the event before");
+    add("7", true);
+    assert_eq!(taken().await, deleted, "a replay");
+    add("8", true);
+    assert_ne!(taken().await, deleted, "a replay that shows news");
+}

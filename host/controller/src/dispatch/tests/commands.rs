@@ -135,3 +135,26 @@ async fn a_parked_key_can_be_redelivered() {
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.commands.redeliver(key).await, Err(RedeliverError::NotParked));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_parked_for_its_traps_is_still_listed_after_another_trap() {
+    let rig = Rig::new(&["n/a", "n/b", "n/c"]).await;
+    rig.serve(|call| match call.text.as_str() {
+        "add b@3" => trap(),
+        "update c@4-5" if call.n_before == 0 => trap(),
+        _ => done(),
+    })
+    .await;
+    rig.pass(Duration::from_secs(60)).await;
+    let parked = rig.commands.parked().await;
+    assert_eq!((parked.len(), parked[0].name.as_str(), parked[0].reason), (1, "b", "instance-lost"));
+    *rig.guests.takes.lock() = Duration::from_secs(10);
+    rig.api.put("n/c");
+    // The replay for the next instance has shown the first object only.
+    rig.until_times("add a@2", 5).await;
+    assert_eq!(rig.status().subscriptions[0].backlog.parked, 0);
+    assert_eq!(rig.commands.parked().await, [], "it is not parked at the moment");
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(rig.status().subscriptions[0].backlog.parked, 1);
+    assert_eq!(rig.commands.parked().await, parked);
+}

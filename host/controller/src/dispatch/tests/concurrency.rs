@@ -1,8 +1,12 @@
 use std::time::Duration;
 
-use oarlock_plugin::contract::Enqueue;
+use oarlock_informer::object::Namespaces;
+use oarlock_informer::testing::Draft;
+use oarlock_plugin::contract::{Enqueue, FieldCondition, ObjectKey, Test, WorkKey};
+use serde_json::json;
 
 use super::rig::{Rig, done, retry, trap};
+use crate::access::Access;
 use crate::dispatch::LaneConfig;
 
 const CALL: Duration = Duration::from_secs(1);
@@ -71,6 +75,62 @@ async fn promise_4_an_event_during_the_retry_of_a_lost_call_is_reconciled_after_
     rig.until_times("reconcile pods a", 3).await;
     rig.pass(CALL * 2).await;
     assert_eq!((rig.queue.stats(1).pending, rig.queue.n_held()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_during_the_last_try_of_a_lost_call_is_the_next_event_of_its_key() {
+    let object = ObjectKey { namespace: "n".to_owned(), name: "a".to_owned() };
+    let key = WorkKey { kind: "pods".to_owned(), object };
+    for is_added in [false, true] {
+        let mut rig = concurrent(&["n/a", "n/b"], 2).await;
+        rig.enqueue = Enqueue::Itself;
+        let (queue, key) = (rig.queue.clone(), key.clone());
+        rig.serve(move |call| match call.text.as_str() {
+            "reconcile pods a" if call.n_before < 3 => trap(),
+            "reconcile pods b" if call.n_before > 0 && is_added => {
+                queue.add(key.clone(), None).unwrap();
+                done()
+            }
+            _ => done(),
+        })
+        .await;
+        rig.until_times("reconcile pods a", 3).await;
+        *rig.guests.takes.lock() = Duration::ZERO;
+        let began = rig.now();
+        rig.api.put(if is_added { "n/b" } else { "n/a" });
+        rig.until_times("reconcile pods a", 4).await;
+        let waited = rig.now() - began;
+        assert!(waited < Duration::from_secs(60), "added {is_added}: {waited:?}, as the slow timer");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_an_object_whose_call_is_lost_while_its_listener_loads_a_snapshot_gets_its_next_try() {
+    let mut rig = concurrent(&[], 2).await;
+    rig.retry.base = Duration::ZERO;
+    let pointer = "/spec/on".to_owned();
+    rig.conditions = vec![FieldCondition { pointer, test: Test::Exists }];
+    rig.access.send_replace(Access::Allowed(Namespaces::Only(["n".to_owned()].into())));
+    let on = |name: &str| Draft::new(name).field("spec", json!({"on": true}));
+    rig.api.put(on("n/a"));
+    rig.api.put(on("n/b"));
+    // Each of them is a slice of the work.
+    for n in 0..32 {
+        rig.api.put(Draft::new(&format!("m/{n}")).annotation("text", &"x".repeat(1 << 20)));
+    }
+    rig.serve(|call| if call.text == "update a@2-36" && call.n_before == 0 { trap() } else { done() }).await;
+    rig.until("synced 0").await;
+    rig.pass(CALL * 2).await;
+    rig.api.put(on("n/a"));
+    rig.until("update a@2-36").await;
+    rig.access.send_replace(Access::Allowed(Namespaces::All));
+    while rig.status().subscriptions[0].namespaces.is_some() {
+        tokio::task::yield_now().await;
+    }
+    // The dispatcher loads slice after slice, so the clock goes on by hand.
+    tokio::time::advance(CALL).await;
+    rig.until_times("update a@2-36", 2).await;
+    assert_eq!((rig.instances(), rig.status().instances_lost), (3, 1));
 }
 
 #[tokio::test(start_paused = true)]

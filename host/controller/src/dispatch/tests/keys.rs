@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use oarlock_informer::testing::Draft;
-use oarlock_plugin::contract::{Enqueue, OwnerKind, Scope};
+use oarlock_plugin::contract::{Enqueue, ObjectKey, OwnerKind, Scope, WorkKey};
 use serde_json::json;
 
 use super::rig::{Rig, done, retry, terminal, trap};
@@ -18,24 +18,89 @@ async fn notifications_with_an_enqueue_rule_become_keys() {
     assert!(received.iter().all(|it| !it.starts_with("add") && !it.starts_with("update")), "{received:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_change_of_owner_adds_the_keys_of_both_owners() {
-    let mut rig = Rig::new(&[]).await;
-    rig.enqueue = Enqueue::ControllerOwner(OwnerKind {
+/// Adds the owners of Pods.
+fn owners() -> Enqueue {
+    Enqueue::ControllerOwner(OwnerKind {
         group: "apps".to_owned(),
         kind: "ReplicaSet".to_owned(),
         scope: Scope::SameNamespace,
-    });
+    })
+}
+
+/// Returns a Pod of this owner.
+fn owned_by(pod: &str, name: &str) -> Draft {
+    let owner =
+        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "u", "controller": true});
+    Draft::new(pod).metadata("ownerReferences", json!([owner]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_owner_adds_the_keys_of_both_owners() {
+    let mut rig = Rig::new(&[]).await;
+    rig.enqueue = owners();
     rig.serve(|_| done()).await;
-    let owned_by = |name: &str| {
-        let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "u", "controller": true}]);
-        Draft::new("n/a").metadata("ownerReferences", owner)
-    };
-    rig.api.put(owned_by("one"));
+    rig.api.put(owned_by("n/a", "one"));
     rig.until("reconcile ReplicaSet one").await;
-    rig.api.put(owned_by("two"));
+    rig.api.put(owned_by("n/a", "two"));
     rig.until("reconcile ReplicaSet two").await;
     rig.until_times("reconcile ReplicaSet one", 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_3_notifications_that_merge_hide_no_key() {
+    let mut rig = Rig::new(&[]).await;
+    rig.enqueue = owners();
+    rig.serve(|_| done()).await;
+    *rig.guests.takes.lock() = Duration::from_secs(10);
+    rig.api.put(owned_by("n/a", "first"));
+    rig.until("reconcile ReplicaSet first").await;
+    // During that call the backlog becomes full.
+    for n in 0..5_000 {
+        rig.api.put(format!("n/x{n}").as_str());
+    }
+    rig.api.put(owned_by("n/short", "of-a-short-life"));
+    rig.api.delete("n/short");
+    for owner in ["one", "two", "three"] {
+        rig.api.put(owned_by("n/moves", owner));
+    }
+    for owner in ["of-a-short-life", "one", "two", "three"] {
+        rig.until(&format!("reconcile ReplicaSet {owner}")).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_3_the_keys_of_changes_that_wait_are_queued_when_a_version_gets_another_listener() {
+    for stateless in [false, true] {
+        let mut rig = Rig::new(&["n/blocks"]).await;
+        rig.stateless = stateless;
+        rig.enqueue = owners();
+        rig.api.put(owned_by("n/moves", "old"));
+        rig.serve(|_| done()).await;
+        rig.until("reconcile ReplicaSet old").await;
+        *rig.guests.takes.lock() = Duration::from_secs(10);
+        rig.api.put(owned_by("n/blocks", "blocks"));
+        rig.until("reconcile ReplicaSet blocks").await;
+        // It waits for the end of that call.
+        rig.api.put(owned_by("n/moves", "new"));
+        rig.pass(Duration::from_secs(1)).await;
+        rig.selector = "!none";
+        rig.serve(|_| done()).await;
+        rig.until("reconcile ReplicaSet new").await;
+        rig.until_times("reconcile ReplicaSet old", 2).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_3_another_enqueue_rule_adds_the_keys_of_all_objects() {
+    let mut rig = Rig::new(&[]).await;
+    rig.stateless = true;
+    rig.enqueue = Enqueue::Itself;
+    rig.api.put(owned_by("n/a", "one"));
+    rig.serve(|_| done()).await;
+    rig.until("reconcile pods a").await;
+    rig.enqueue = owners();
+    rig.serve(|_| done()).await;
+    rig.until("reconcile ReplicaSet one").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,4 +181,67 @@ async fn a_key_parked_for_its_traps_is_reconciled_again_at_its_next_event() {
     assert!(began.elapsed() < Duration::from_secs(1), "long before the slow timer");
     rig.pass(Duration::from_secs(1)).await;
     assert_eq!(rig.status().work_queue.unwrap().parked, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_key_is_reconciled_when_its_object_matches_no_more_or_is_missing_in_a_list() {
+    for is_missing in [false, true] {
+        let mut rig = Rig::new(&[]).await;
+        rig.enqueue = Enqueue::Itself;
+        rig.selector = "app=web";
+        rig.api.put(Draft::new("n/a").label("app", "web"));
+        rig.serve(|call| {
+            let is_bad = call.text == "reconcile pods a" && call.n_before < 3;
+            if is_bad { trap() } else { done() }
+        })
+        .await;
+        rig.until_times("reconcile pods a", 3).await;
+        rig.pass(Duration::from_secs(60)).await;
+        assert_eq!(rig.status().work_queue.unwrap().parked, 1);
+        // Either delete shows the state before, whose version the key has seen.
+        if is_missing {
+            rig.api.delete_unseen("n/a");
+            rig.api.expire_history();
+            rig.api.close_watches();
+        } else {
+            rig.api.put("n/a");
+        }
+        let began = rig.now();
+        rig.until_times("reconcile pods a", 4).await;
+        let waited = rig.now() - began;
+        assert!(waited < Duration::from_secs(60), "missing {is_missing}: {waited:?}, as the slow timer");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_key_that_its_own_calls_add_is_parked_for_its_traps_all_the_same() {
+    for delay in [None, Some(Duration::from_secs(30))] {
+        let mut rig = Rig::new(&["n/a"]).await;
+        rig.enqueue = Enqueue::Itself;
+        let queue = rig.queue.clone();
+        rig.serve(move |call| {
+            if call.text != "reconcile pods a" {
+                return done();
+            }
+            let object = ObjectKey { namespace: "n".to_owned(), name: "a".to_owned() };
+            queue.add(WorkKey { kind: "pods".to_owned(), object }, delay).unwrap();
+            trap()
+        })
+        .await;
+        rig.until_times("reconcile pods a", 3).await;
+        rig.pass(Duration::from_secs(200)).await;
+        assert_eq!(rig.calls().iter().filter(|it| it.text == "reconcile pods a").count(), 3);
+        assert_eq!(rig.status().work_queue.unwrap().parked, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_resync_is_no_event_of_a_key_that_is_parked_for_its_traps() {
+    let mut rig = Rig::new(&["n/a"]).await;
+    rig.enqueue = Enqueue::Itself;
+    rig.resync_seconds = 20;
+    rig.serve(|call| if call.text == "reconcile pods a" { trap() } else { done() }).await;
+    rig.until_times("reconcile pods a", 3).await;
+    rig.pass(Duration::from_secs(200)).await;
+    assert_eq!(rig.calls().iter().filter(|it| it.text == "reconcile pods a").count(), 3);
 }

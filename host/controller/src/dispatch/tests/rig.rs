@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::channel::mpsc;
@@ -97,6 +97,8 @@ pub(super) struct Rig {
     pub(super) exported: Exported,
     pub(super) enqueue: Enqueue,
     pub(super) selector: &'static str,
+    pub(super) conditions: Vec<contract::FieldCondition>,
+    pub(super) resync_seconds: u32,
     /// The plugin has a lister `pods` that wakes.
     pub(super) wakes: bool,
     pub(super) queue: PluginQueue,
@@ -171,7 +173,8 @@ impl Rig {
             api.put(*pod);
         }
         let (tasks, _) = Tasks::new(CancellationToken::new());
-        let informer = SharedInformer::new(Arc::new(api.clone()), Config::new(pods_resource()));
+        let config = Config { resync_period: Duration::from_secs(1), ..Config::new(pods_resource()) };
+        let informer = SharedInformer::new(Arc::new(api.clone()), config);
         let running = informer.clone();
         tasks.spawn("informer", Criticality::Essential, |token| async move { running.run(token).await });
         assert!(informer.wait_for_sync().await);
@@ -191,7 +194,7 @@ impl Rig {
             retry: retry.clone(),
             restart: RestartPolicy::default(),
             fault: FaultHook::new(fault),
-            wall_clock: WallClock::controlled(SystemTime::now),
+            wall_clock: WallClock::system(),
             tasks: tasks.clone(),
             busy_limit: BusyLimit::new(1),
             leadership: leadership.clone(),
@@ -224,6 +227,8 @@ impl Rig {
             exported: Exported { handler: true, reconciler: true },
             enqueue: Enqueue::Nothing,
             selector: "",
+            conditions: Vec::new(),
+            resync_seconds: 0,
             wakes: false,
             queue,
             retry,
@@ -459,10 +464,10 @@ impl Rig {
             },
             namespaces: contract::Namespaces::All,
             label_selector: self.selector.to_owned(),
-            conditions: Vec::new(),
+            conditions: self.conditions.clone(),
             fields: Vec::new(),
             content: Content::Full,
-            resync_seconds: 0,
+            resync_seconds: self.resync_seconds,
             enqueue: self.enqueue.clone(),
             ignore_own_writes: false,
         }
@@ -496,11 +501,6 @@ impl MakeInstance for Maker {
 
 #[async_trait]
 impl Instance for Guest {
-    /// By the machine's clock, which is behind the test's.
-    fn ended_at(&self) -> Option<Instant> {
-        Some(Instant::now() - Duration::from_secs(3600))
-    }
-
     fn memory_bytes(&self) -> u64 {
         *self.guests.memory_bytes.lock()
     }

@@ -5,7 +5,7 @@ use oarlock_informer::object::Namespaces;
 use oarlock_informer::testing::Draft;
 use oarlock_plugin::contract::{self, WorkKey};
 
-use super::rig::{Answering, ReceivedCall, Rig, done, retry};
+use super::rig::{Answering, ReceivedCall, Rig, done, retry, trap};
 use crate::access::{Access, Denial};
 use crate::dispatch::{Read, ReadSets};
 
@@ -106,6 +106,20 @@ async fn a_failed_run_keeps_what_the_runs_before_read() {
     assert_eq!((n_runs(&rig), rig.status().work_queue.unwrap().parked), (7, 1));
     rig.api.put("n/a");
     rig.until_times(RECONCILE, 8).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lister_that_wakes_stays_synced_when_an_instance_is_lost() {
+    let rig = rig().await;
+    let sets = rig.queue.read_sets().clone();
+    rig.serve(lists_web(sets, |call| if call.n_before == 0 { trap() } else { done() })).await;
+    rig.until("synced 0").await;
+    rig.queue.add(key(), None).unwrap();
+    rig.until_times("synced 0", 2).await;
+    rig.pass(Duration::from_secs(60)).await;
+    let status = rig.status();
+    let synced: Vec<_> = status.subscriptions.iter().map(|it| (it.name.as_str(), it.synced)).collect();
+    assert_eq!((status.instances_lost, synced), (1, vec![("pods", true), ("wakes:pods", true)]));
 }
 
 #[tokio::test(start_paused = true)]

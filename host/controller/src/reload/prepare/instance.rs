@@ -64,13 +64,12 @@ impl Preparation<'_> {
             access.cache = Arc::new(Waking::new(access.cache, listers, slot.queue.read_sets().clone()));
         }
         let InstanceParts { component, config, log, description } = parts;
-        slot.share.set_weight(file.weight);
         let maker = Maker {
             component: component.clone(),
             config: InstanceConfig {
                 config: config.clone(),
                 limits: file.limits.clone(),
-                access: host.shadows.compare(file, &component.digest().to_string(), access),
+                access: host.shadows.compare(file, access),
                 log: log.clone(),
                 interception: slot
                     .recorder
@@ -81,6 +80,7 @@ impl Preparation<'_> {
                 usage: slot.usage.clone(),
                 share: slot.share.clone(),
             },
+            is_in_controlled_time: host.dispatch.wall_clock.is_controlled(),
         };
         Ok((Arc::new(maker), recording.drop_guard()))
     }

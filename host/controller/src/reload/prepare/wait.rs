@@ -68,7 +68,7 @@ impl Preparation<'_> {
             waits_for.dedup();
             // Denied rights come last, and what to do is the same for all of them.
             if is_forbidden && let Some(last) = waits_for.last_mut() {
-                *last += &format!(" ({})", subscriptions::forbidden_hint());
+                *last += &format!(" ({})", subscriptions::GRANT_HINT);
             }
             let uid = match state {
                 Ok(AccountState::Present { uid }) => Some(uid),

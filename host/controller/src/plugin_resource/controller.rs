@@ -83,14 +83,16 @@ struct Read {
     spec: PluginSpec,
 }
 
-/// The members that stop a plugin at once, whatever else the object says.
+/// The members that take effect at once, whether the rest of the spec can be used or not.
 #[derive(Deserialize)]
-struct ReadSuspend {
-    spec: Suspend,
+struct ReadAtOnce {
+    spec: AtOnce,
 }
 
 #[derive(Deserialize)]
-struct Suspend {
+#[serde(rename_all = "camelCase")]
+struct AtOnce {
+    service_account_name: String,
     #[serde(default)]
     suspend: bool,
 }
@@ -143,8 +145,8 @@ impl PluginResources {
         }
     }
 
-    /// Queues the objects of a resource when they change. A deletion and a suspension take effect at once,
-    /// also while the spec is being resolved.
+    /// Queues the objects of a resource when they change. A deletion, another account and `suspend` take
+    /// effect at once, also while the spec is being resolved.
     async fn follow(&self, resource: &str) {
         let resource = GroupVersionResource::new(types::GROUP, types::VERSION, resource);
         // The host itself is never refused.
@@ -152,6 +154,7 @@ impl PluginResources {
         let informer = handle.served().await;
         let [adds, updates, deletes] = [(); 3].map(|()| self.queue.clone());
         let [changed, deleted] = [(); 2].map(|()| self.definitions.clone());
+        let config = self.config.clone();
         let handler = HandlerFunctions::new()
             .on_add(move |object, _| adds.add(key_of(object.key())))
             .on_update(move |old, new| {
@@ -164,8 +167,8 @@ impl PluginResources {
                 let key = key_of(new.key());
                 if !is_same || is_ending {
                     changed.remove(&key.host_name());
-                } else if is_suspended(new) {
-                    changed.suspend(&key.host_name());
+                } else {
+                    apply_at_once(&changed, &key, &new.json(), &config.namespace);
                 }
                 updates.add(key);
             })
@@ -216,6 +219,8 @@ impl PluginResources {
         let json = object.json();
         let invalid =
             |reason, message: String| Problem { stage: Stage::Read, reason, message, is_unknown: false };
+        // The event may have come before the definition of an older spec was set.
+        apply_at_once(&self.definitions, key, &json, &self.config.namespace);
         let read: Result<Read, _> = serde_json::from_str(&json);
         let (resolution, fetched, poll) = match read {
             _ if !key.is_valid() => {
@@ -223,10 +228,6 @@ impl PluginResources {
                 (Err(invalid("InvalidName", message)), None, None)
             }
             Ok(Read { spec }) => {
-                if spec.suspend {
-                    // Whether the rest of the spec can be used or not.
-                    self.definitions.suspend(&key.host_name());
-                }
                 let (resolution, fetched) = self.resolve(key, &object, &spec).await;
                 (resolution, fetched, spec.source.poll_interval())
             }
@@ -356,8 +357,11 @@ impl PluginResources {
     }
 }
 
-fn is_suspended(object: &Object) -> bool {
-    serde_json::from_str::<ReadSuspend>(&object.json()).is_ok_and(|it| it.spec.suspend)
+/// Applies the members of an object that take effect at once. What cannot be read changes nothing.
+fn apply_at_once(definitions: &Definitions, key: &PluginKey, json: &str, host_namespace: &str) {
+    let Ok(ReadAtOnce { spec }) = serde_json::from_str::<ReadAtOnce>(json) else { return };
+    let AtOnce { service_account_name, suspend } = spec;
+    definitions.apply_at_once(&key.host_name(), &key.account(&service_account_name, host_namespace), suspend);
 }
 
 fn key_of(key: &ObjectKey) -> PluginKey {

@@ -8,6 +8,7 @@ use oarlock_component_source::CachedComponent;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::account::Account;
 use crate::config::{PluginFile, names};
 
 /// The definitions by the host's name of the plugin. Cheap to clone: clones share the definitions.
@@ -59,11 +60,16 @@ impl Definitions {
         });
     }
 
-    /// Suspends a plugin at once, whatever else its object says now.
-    pub(super) fn suspend(&self, name: &str) {
+    /// Applies what takes effect at once, whether the rest of the object's spec can be used or not: a plugin
+    /// acts only as the account that its spec names, and is called unless the spec suspends it.
+    pub(super) fn apply_at_once(&self, name: &str, account: &Account, is_suspended: bool) {
+        let Some(file) = self.get(name) else { return };
+        if file.service_account != *account {
+            return self.remove(name);
+        }
         self.sender.send_if_modified(|all| match all.get(name) {
-            Some(file) if !file.is_suspended => {
-                let file = PluginFile { is_suspended: true, ..PluginFile::clone(file) };
+            Some(file) if file.is_suspended != is_suspended => {
+                let file = PluginFile { is_suspended, ..PluginFile::clone(file) };
                 Arc::make_mut(all).insert(name.into(), Arc::new(file));
                 true
             }
@@ -104,6 +110,12 @@ impl PluginKey {
             Some(namespace) => format!("{namespace}.{}", self.name),
             None => self.name.to_string(),
         }
+    }
+
+    /// Returns the account that a spec with this `serviceAccountName` names.
+    pub(super) fn account(&self, name: &str, host_namespace: &str) -> Account {
+        let namespace = self.namespace.as_deref().unwrap_or(host_namespace);
+        Account { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
     /// Returns what stands for the path of the plugin's file. The paths of its objects are below it.

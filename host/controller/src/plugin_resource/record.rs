@@ -41,9 +41,20 @@ pub(super) struct FetchedAt {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Writes {
     /// How many failed in sequence.
-    pub(super) n_failures: u32,
+    n_failures: u32,
+    /// One of these failures was reported.
+    is_reported: bool,
     /// When the last one ended.
     pub(super) last: Option<Instant>,
+}
+
+/// How an attempt to write a status ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Attempt {
+    Written,
+    /// The API server has no such object, or no status of it.
+    NotFound,
+    Failed,
 }
 
 /// The delays after failures: doubling from the first to the last.
@@ -83,10 +94,19 @@ impl Writes {
         self.last.is_none_or(due)
     }
 
-    /// Notes the end of an attempt.
-    pub(super) fn ended(&mut self, is_ok: bool) {
-        self.n_failures = if is_ok { 0 } else { self.n_failures.saturating_add(1) };
-        self.last = Some(Instant::now());
+    /// Notes the end of an attempt. Returns whether to report its error: one of the failures in sequence is
+    /// reported. An object that is not found once was deleted or created again, which the watch says soon.
+    pub(super) fn ended(&mut self, attempt: Attempt) -> bool {
+        let last = Some(Instant::now());
+        if attempt == Attempt::Written {
+            *self = Self { last, ..Self::default() };
+            return false;
+        }
+        let is_expected = attempt == Attempt::NotFound && self.n_failures == 0;
+        let reports = !self.is_reported && !is_expected;
+        let n_failures = self.n_failures.saturating_add(1);
+        *self = Self { n_failures, is_reported: self.is_reported || reports, last };
+        reports
     }
 }
 
@@ -104,14 +124,28 @@ mod tests {
     async fn a_status_that_could_not_be_written_is_tried_again_after_a_growing_delay() {
         let mut writes = Writes::default();
         assert!(writes.may_begin());
-        writes.ended(true);
+        writes.ended(Attempt::Written);
         assert!(writes.may_begin());
-        writes.ended(false);
-        writes.ended(false);
+        writes.ended(Attempt::NotFound);
+        writes.ended(Attempt::Failed);
         assert!(!writes.may_begin());
         tokio::time::advance(Duration::from_millis(1_999)).await;
         assert!(!writes.may_begin());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(writes.may_begin());
+    }
+
+    #[test]
+    fn one_of_the_failures_in_sequence_is_reported_and_never_that_of_an_object_that_is_gone() {
+        use Attempt::{Failed, NotFound, Written};
+        let reported = |attempts: &[Attempt]| {
+            let mut writes = Writes::default();
+            attempts.iter().map(|attempt| writes.ended(*attempt)).collect::<Vec<_>>()
+        };
+        assert_eq!(reported(&[Failed, Failed, Written, Failed]), [true, false, false, true]);
+        assert_eq!(reported(&[NotFound, Written, NotFound]), [false; 3]);
+        assert_eq!(reported(&[NotFound, NotFound, NotFound]), [false, true, false], "it lasts");
+        assert_eq!(reported(&[NotFound, Failed, NotFound]), [false, true, false]);
+        assert_eq!(reported(&[Failed, NotFound, NotFound]), [true, false, false]);
     }
 }

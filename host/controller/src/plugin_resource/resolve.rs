@@ -17,7 +17,7 @@ use super::record::FetchedAt;
 use super::referenced::AccountReader;
 use super::types::{ConfigSource, PluginSpec};
 use crate::account::Account;
-use crate::config::{self, PluginFile};
+use crate::config::{self, PluginFile, settings};
 use crate::reload::Host;
 
 /// How long one attempt may take, its downloads included.
@@ -73,8 +73,7 @@ pub(super) struct Subject<'a> {
 impl Resolver<'_> {
     /// Returns the account of a plugin.
     pub(super) fn account(&self, key: &PluginKey, spec: &PluginSpec) -> Account {
-        let namespace = key.namespace.as_deref().unwrap_or(self.host_namespace);
-        Account { namespace: namespace.to_owned(), name: spec.service_account_name.clone() }
+        key.account(&spec.service_account_name, self.host_namespace)
     }
 
     /// Resolves a spec. A component that was fetched before is fetched again only if it may have changed.
@@ -152,8 +151,8 @@ impl Resolver<'_> {
             suspend_writes: spec.suspend_writes,
             is_suspended: spec.suspend,
             dry_run: spec.dry_run,
-            concurrency: spec.concurrency,
-            weight: spec.weight,
+            concurrency: within("concurrency", spec.concurrency, self.maxima.concurrency)?,
+            weight: weight_of(spec, self.maxima.weight)?,
             instances: spec.instances.clone().unwrap_or_default(),
             probation: spec.probation.clone().unwrap_or_default(),
             retry: spec.retry.clone(),
@@ -173,17 +172,22 @@ impl Resolver<'_> {
         let mut limits: Limits = serde_json::from_value(Value::Object(spec.limits.clone()))
             .map_err(|error| invalid(format!("spec.limits: {error}")))?;
         limits.check().map_err(|error| invalid(format!("spec.{error}")))?;
-        let Maxima { limits: max_limits, concurrency, weight } = self.maxima;
-        limits.bound(max_limits, |name| spec.limits.contains_key(name)).map_err(exceeded)?;
-        for (name, got, most) in
-            [("concurrency", spec.concurrency, *concurrency), ("weight", spec.weight, *weight)]
-        {
-            if got > most {
-                return Err(exceeded(format!("{name}: {got} is above {most}")));
-            }
-        }
+        limits.bound(&self.maxima.limits, |name| spec.limits.contains_key(name)).map_err(exceeded)?;
         Ok(limits)
     }
+}
+
+/// Returns the weight: one that the spec does not set is the default, or the maximum if that is lower.
+fn weight_of(spec: &PluginSpec, most: u32) -> Result<u32, Problem> {
+    match spec.weight {
+        Some(weight) => within("weight", weight, most),
+        None => Ok(settings::default_weight().min(most)),
+    }
+}
+
+/// Returns a value of the spec, unless it is above the maximum.
+fn within(name: &str, got: u32, most: u32) -> Result<u32, Problem> {
+    if got > most { Err(exceeded(format!("{name}: {got} is above {most}"))) } else { Ok(got) }
 }
 
 /// Returns the component of a source: that of before, while it is the right one.
@@ -254,6 +258,24 @@ mod tests {
     use oarlock_fake_api::{FakeApi, Reply};
 
     use super::*;
+
+    #[test]
+    fn a_weight_that_the_spec_does_not_set_is_never_above_the_maximum() {
+        let weight = |set: serde_json::Value, most| {
+            let mut spec = serde_json::json!({"source": {}, "serviceAccountName": "a"});
+            if !set.is_null() {
+                spec["weight"] = set;
+            }
+            let spec: PluginSpec = serde_json::from_value(spec).unwrap();
+            weight_of(&spec, most).map_err(|problem| (problem.reason, problem.message))
+        };
+        assert_eq!(weight(Value::Null, 1_000), Ok(100));
+        assert_eq!(weight(Value::Null, 50), Ok(50));
+        assert_eq!(weight(50.into(), 50), Ok(50));
+        let (reason, message) = weight(51.into(), 50).unwrap_err();
+        assert_eq!(reason, "LimitExceeded");
+        insta::assert_snapshot!(message, @"spec.weight: 51 is above 50, the maximum of this host. Fix: lower it, or ask who runs the host");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_config_map_is_read_as_a_whole_only_when_it_changed() {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::conditions::Stage;
 use super::controller::PluginResources;
 use super::definitions::PluginKey;
-use super::record::Record;
+use super::record::{Attempt, Record};
 use super::resolve::Problem;
 use super::status_writer::{Error, StatusWriter, Subject, View, status_of};
 use super::types::PluginStatus;
@@ -127,22 +127,23 @@ impl PluginResources {
         // Another host that leads writes it.
         let write = writer.write(&subject, &written, &status);
         let Ok(result) = self.host.dispatch.leadership.fenced(write).await else { return };
-        // Deleted, or created again: the watch says so soon.
-        let is_gone =
-            matches!(&result, Err(Error::Kube(kube::Error::Api(error))) if matches!(error.code, 404 | 409));
-        let is_ok = result.is_ok() || is_gone;
-        let mut n_failures = 0;
+        let attempt = match &result {
+            Ok(()) => Attempt::Written,
+            // 409: another object has the name.
+            Err(Error::Kube(kube::Error::Api(error))) if matches!(error.code, 404 | 409) => Attempt::NotFound,
+            Err(_) => Attempt::Failed,
+        };
+        let mut reports = false;
         if let Some(record) = self.records.lock().get_mut(key).filter(|record| record.uid == uid) {
-            record.writes.ended(is_ok);
-            n_failures = record.writes.n_failures;
-            if result.is_ok() {
+            reports = record.writes.ended(attempt);
+            if attempt == Attempt::Written {
                 record.written = status;
             } else {
                 record.seen_changes = None;
             }
         }
         if let Err(error) = result
-            && n_failures == 1
+            && reports
         {
             let message = format!("the status of {} {name}: {}", key.kind(), crate::chain::text(&error));
             self.host.reporter.report(HostEvent::StatusNotWritten { message });

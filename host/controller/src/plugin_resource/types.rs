@@ -104,10 +104,11 @@ pub struct PluginSpec {
     #[schemars(range(min = 1, max = settings::MAX_CONCURRENCY))]
     pub concurrency: u32,
     /// The plugin's share of the CPU time for guests, compared with the weights of the other plugins. It
-    /// matters only while more guests want to run than the host has workers.
-    #[serde(default = "settings::default_weight")]
+    /// matters only while more guests want to run than the host has workers. The default is 100, or the
+    /// host's maximum if that is lower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = settings::MAX_WEIGHT))]
-    pub weight: u32,
+    pub weight: Option<u32>,
     /// When instances are dropped and replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Instances>")]

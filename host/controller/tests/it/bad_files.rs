@@ -59,10 +59,12 @@ async fn plugins_whose_folder_is_gone_keep_running() {
     rig.rename("plugins", "elsewhere");
     let line = refused(&rig, "cannot be read").await;
     assert!(line["file"].as_str().unwrap().ends_with("plugins"), "{line}");
+    assert!(line["message"].as_str().unwrap().contains("Fix: restore it"), "{line}");
     assert_eq!(line["older-version-serves"], true);
     rig.create("a").await;
     received::until_current(&rig, "hello", 1).await;
     rig.rename("elsewhere", "plugins");
+    rig.line(|line| line["event"] == "source-readable").await;
     rig.plugin("other", "hello-c");
     rig.serves("other", 1).await;
     let count = |event: &str| rig.lines().iter().filter(|line| line["event"] == event).count();

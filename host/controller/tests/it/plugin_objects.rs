@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Event, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -10,6 +11,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use oarlock_component_source::{Config as SourceConfig, Fetcher, Policy};
 use oarlock_controller::plugin_resource::{Config, Maxima, Plugin, crd};
 use oarlock_controller::runtime;
+use oarlock_dev_cluster::faults::{Action, Fault, Match};
 use oarlock_plugin::Limits;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -189,7 +191,6 @@ async fn promise_6_a_plugin_object_that_cannot_be_used_leaves_the_version_before
         (json!({"source": {"file": {"path": "none.wasm"}}}), "Fetched", "False", "NotFound"),
         (json!({"limits": {"memory": "1Gi"}}), "Degraded", "True", "LimitExceeded"),
         (json!({"weight": 201}), "Degraded", "True", "LimitExceeded"),
-        (json!({"serviceAccountName": "none"}), "Authorized", "False", "AccountMissing"),
         (
             json!({"configFrom": {"secret": {"name": "none", "key": "a"}}}),
             "Degraded",
@@ -201,14 +202,63 @@ async fn promise_6_a_plugin_object_that_cannot_be_used_leaves_the_version_before
         objects.condition("hello", kind, status, reason).await;
         objects.condition("hello", "Ready", "True", "Serving").await;
         let undone = json!({
-            "source": {"file": {"path": "hello.wasm"}}, "limits": null, "weight": null, "serviceAccountName": "hello",
-            "configFrom": null,
+            "source": {"file": {"path": "hello.wasm"}}, "limits": null, "weight": null, "configFrom": null,
         });
         objects.patch("hello", undone).await;
         objects.condition("hello", "Degraded", "False", "AsExpected").await;
     }
     let loads = objects.rig.lines().into_iter().filter(|it| it["event"] == "plugin-loaded").count();
     assert_eq!(loads, 1, "none of the bad versions served, and the good one was never left");
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_5_no_version_acts_as_an_account_that_the_spec_names_no_more() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    objects.account("other").await;
+    objects.create("hello", hello()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    let cases = [
+        (json!({"serviceAccountName": "none"}), "Authorized", "AccountMissing"),
+        (json!({"serviceAccountName": "other", "weight": 201}), "Ready", "LimitExceeded"),
+        (
+            json!({"serviceAccountName": "other", "source": {"file": {"path": "none.wasm"}}}),
+            "Fetched",
+            "NotFound",
+        ),
+    ];
+    for (n, (spec, kind, reason)) in (1..).zip(cases) {
+        objects.patch("hello", spec).await;
+        until_ok("the version before is unloaded", async || {
+            let lines = objects.rig.lines();
+            let unloaded = lines.iter().filter(|it| it["event"] == "plugin-unloaded").count();
+            if unloaded == n { Ok(()) } else { Err(lines) }
+        })
+        .await;
+        objects.condition("hello", kind, "False", reason).await;
+        let status = objects.plugins().get_status("hello").await.unwrap().status.unwrap();
+        assert_eq!(status.phase.as_deref(), Some("Refused"));
+        let again = json!({
+            "source": {"file": {"path": "hello.wasm"}}, "weight": null, "serviceAccountName": "hello",
+        });
+        objects.patch("hello", again).await;
+        objects.condition("hello", "Ready", "True", "Serving").await;
+    }
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_object_is_resumed_although_the_rest_of_its_spec_cannot_be_used() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    objects.create("hello", hello()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    objects.patch("hello", json!({"suspend": true, "weight": 201})).await;
+    objects.condition("hello", "Ready", "False", "Suspended").await;
+    objects.patch("hello", json!({"suspend": false})).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    objects.condition("hello", "Degraded", "True", "LimitExceeded").await;
     objects.rig.end().await;
 }
 
@@ -309,6 +359,56 @@ async fn a_status_that_another_client_clears_is_written_again() {
     let cleared = Patch::Merge(json!({"status": {"phase": null, "conditions": null}}));
     objects.plugins().patch_status("hello", &PatchParams::default(), &cleared).await.unwrap();
     objects.condition("hello", "Ready", "True", "Serving").await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_that_the_api_server_does_not_have_is_reported_and_tried_ever_more_rarely() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    let definitions = Api::<CustomResourceDefinition>::all(objects.rig.client.clone());
+    let has_status = async |has_status: bool| {
+        let mut definition = definitions.get("plugins.oarlock.dev").await.unwrap();
+        let subresources = has_status.then(|| serde_json::from_value(json!({"status": {}})).unwrap());
+        definition.spec.versions[0].subresources = subresources;
+        definitions.replace("plugins.oarlock.dev", &PostParams::default(), &definition).await.unwrap();
+    };
+    has_status(false).await;
+    let of_host = Match { resource: Some("plugins".into()), verbs: vec!["patch".into()], ..Match::default() };
+    // It only counts.
+    let counted = Fault { on: of_host, action: Action::InternalError, skip: 0, times: Some(0) };
+    let faults = objects.rig.cluster.faults();
+    let counted = faults.add(counted);
+    objects.create("hello", hello()).await;
+    let reported = objects.rig.line(|line| line["event"] == "status-not-written").await;
+    assert!(reported["message"].as_str().unwrap().contains("hello"), "{reported}");
+    let begun = Instant::now();
+    let n_before = faults.matched(counted);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    // After 2 and 4 seconds, not each second.
+    let n_writes = faults.matched(counted) - n_before;
+    assert!(n_writes <= 1 || begun.elapsed() > Duration::from_secs(5), "{n_writes} writes");
+    let n_reports = objects.rig.lines().iter().filter(|it| it["event"] == "status-not-written").count();
+    assert_eq!(n_reports, 1);
+    has_status(true).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_weight_of_a_plugin_object_is_never_above_the_maximum() {
+    let objects = Objects::start_with(Policy::default(), |mut config| {
+        config.plugin_resources.as_mut().unwrap().maxima.weight = 50;
+        config
+    })
+    .await;
+    objects.component("hello.wasm", "hello-rust");
+    objects.account("hello").await;
+    objects.create("hello", hello()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    assert_eq!(objects.plugins().get("hello").await.unwrap().spec.weight, None);
+    objects.patch("hello", json!({"weight": 51})).await;
+    objects.condition("hello", "Degraded", "True", "LimitExceeded").await;
     objects.rig.end().await;
 }
 

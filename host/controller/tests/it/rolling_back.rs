@@ -336,7 +336,7 @@ async fn a_release_that_comes_before_the_quarantine_was_read_releases_what_is_on
         if status.contains(" 200 ") { Ok(body) } else { Err((status, body)) }
     })
     .await;
-    assert_eq!(released.trim(), r#"{"released":1}"#);
+    assert_eq!(released.trim(), r#"{"plugin":"p","released":1}"#);
     rig.line(|line| line["event"] == "plugin-loaded" && line["digest"] == back["digest"]).await;
     rig.end().await;
 }

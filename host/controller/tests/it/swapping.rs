@@ -1,5 +1,10 @@
+use std::time::{Duration, Instant};
+
+use oarlock_controller::control;
+use oarlock_controller::runtime::Config;
 use serde_json::json;
 
+use crate::control_socket;
 use crate::received;
 use crate::rig::{Rig, guest_path};
 
@@ -39,5 +44,31 @@ async fn promise_6_a_plugin_is_loaded_reconfigured_unloaded_and_loaded_again() {
     rig.event("hello", "plugin-unloaded").await;
     rig.plugin("hello", "hello-rust");
     rig.until(|lines| lines.iter().filter(|it| it["event"] == "plugin-loaded").count() == 3).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_6_a_change_that_comes_with_requests_of_an_operator_is_noticed_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = control::bind(&folder.path().join("run"), None).unwrap();
+    let path = socket.path().to_owned();
+    let rig = Rig::start_with(|config| Config { control: Some(socket), ..config }).await;
+    for plugin in ["p", "q"] {
+        // Without a probation no task watches the version, and a request causes no further look at the files.
+        rig.plugin_with(plugin, "hello-rust", json!({"probation": {"time": "0s"}}));
+        rig.serves(plugin, 1).await;
+    }
+    // Until the stamps of the files can be relied on: from now on the host compares them every ten seconds.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    rig.component("p", &std::fs::read(guest_path("hello-c")).unwrap());
+    let changed_at = Instant::now();
+    // Meanwhile the host waits for the end of the burst of changes.
+    for _ in 0..5 {
+        control_socket::request(&path, "POST /v1/plugins/q/rollback").await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    rig.line(|line| line["plugin"] == "p" && line["generation"] == 2 && line["state"] == "fetched").await;
+    let took = changed_at.elapsed();
+    assert!(took < Duration::from_secs(7), "{took:?}");
     rig.end().await;
 }

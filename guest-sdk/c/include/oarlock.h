@@ -92,7 +92,8 @@ oarlock_error oarlock_retry(const char *message);
 // Has the host call again, but not before this time has passed; at most an hour.
 oarlock_error oarlock_retry_after(const char *message, uint32_t after_ms);
 
-// Has the host park the object: it is tried again at its next event, and every few minutes.
+// Has the host park the object: it is tried again at its next event, and within
+// retry.parkedDelay (5 minutes by default).
 oarlock_error oarlock_terminal(const char *message);
 
 // Returns from the function with the error of an expression, if it is one.

@@ -1,7 +1,23 @@
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from oarlock import AlreadyExists, Conflict, EventRecorder, Invalid, NotDeclared, NotFound, ObjectKey, Plugin
-from oarlock.client import Verb
+from oarlock import (
+    AlreadyExists,
+    Conflict,
+    EventRecorder,
+    Invalid,
+    NotDeclared,
+    NotFound,
+    ObjectKey,
+    ObjectRef,
+    Plugin,
+    Resource,
+    WorkKey,
+    Written,
+)
+from oarlock.client import Client, Verb
 from oarlock.testing import Emitted, FakeHost, Write
 
 from .objects import pod
@@ -100,6 +116,49 @@ def test_events_are_recorded_about_an_object(plugin: Plugin) -> None:
         web = host.apply("v1/pods", pod("web"))
         recorder.warning(web, "Refused", "another object has the name")
     assert host.events == [Emitted("Warning", "Refused", "another object has the name", "Pod", "a", "web")]
+
+
+def test_an_event_needs_no_more_than_the_name_of_its_object(plugin: Plugin) -> None:
+    class Noting(FakeHost):
+        def emit(self, resource: Resource, regarding: ObjectRef, *rest: Any) -> None:
+            about.append(regarding)
+
+    about: list[ObjectRef] = []
+    recorder = EventRecorder("v1/pods", "Pod")
+    with Noting(plugin):
+        recorder.normal(ObjectKey("a", "web"), "Seen", "")
+        recorder.warning(WorkKey("pods", "a", "web"), "Seen", "")
+        recorder.normal(Written("node-1", "u", "7"), "Seen", "")
+        recorder.normal({"metadata": {"namespace": "a", "name": "web", "uid": "u"}}, "Seen", "")
+        with pytest.raises(TypeError, match="this str does not name an object: give ObjectKey"):
+            recorder.normal("web", "Seen", "")  # type: ignore[arg-type]
+    named = ObjectRef("a", "web", "", "")
+    assert about == [named, named, ObjectRef("", "node-1", "u", "7"), ObjectRef("a", "web", "u", "")]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda pods, found: pods.create(pod("new")),
+        lambda pods, found: pods.apply(pod("new"), force=True),
+        lambda pods, found: pods.patch(found, {"spec": {}}),
+        lambda pods, found: pods.replace(found),
+    ],
+)
+def test_what_a_write_returns_names_the_object(
+    plugin: Plugin, write: Callable[[Client, dict[str, Any]], Written]
+) -> None:
+    pods = plugin.client("v1/pods", ALL)
+    recorder = EventRecorder("v1/pods", "Pod")
+    with FakeHost(plugin) as host:
+        written = write(pods, host.apply("v1/pods", pod("web")))
+        recorder.normal(written, "Written", "")
+        found = pods.get(written)
+        assert found is not None
+        assert found["metadata"]["uid"] == written.uid
+        assert pods.delete(written, unchanged=written)
+    [event] = host.events
+    assert (event.namespace, event.name) == ("a", written.name)
 
 
 def test_replace_takes_what_was_read(plugin: Plugin) -> None:

@@ -2,7 +2,13 @@
 
 import type { Failure as WitFailure } from "oarlock:plugin/types@0.1.0";
 import { type Duration, toMs } from "./duration.js";
-import { OarlockError, ThrottledError } from "./errors.js";
+import {
+  InvalidError,
+  LimitExceededError,
+  NotDeclaredError,
+  OarlockError,
+  ThrottledError,
+} from "./errors.js";
 
 /** Thrown by a handler: the host calls again, with back-off. */
 export class Retry extends Error {
@@ -25,6 +31,9 @@ export class RetryAfter extends Retry {
 export class Terminal extends Error {
   override readonly name = "Terminal";
 }
+
+/** Errors that a repeated call would meet again. */
+const LASTING = [InvalidError, LimitExceededError, NotDeclaredError];
 
 /** The message of an exception about something that browsers and Node.js have, and components lack. */
 const ABSENT =
@@ -50,7 +59,10 @@ function classify(thrown: unknown): WitFailure {
     const after = new RetryAfter(thrown.retryAfterMs, thrown.message);
     return { tag: "retry-after", val: { message: describe(thrown), afterMs: after.afterMs } };
   }
-  if (thrown instanceof OarlockError) return { tag: "retry", val: describe(thrown) };
+  if (thrown instanceof OarlockError) {
+    const isLasting = LASTING.some((lasting) => thrown instanceof lasting);
+    return { tag: isLasting ? "terminal" : "retry", val: describe(thrown) };
+  }
   if (thrown instanceof ReferenceError && ABSENT.test(thrown.message)) {
     thrown.message += " (a component has neither a network, nor timers, nor the modules of Node.js)";
   }

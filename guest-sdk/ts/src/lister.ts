@@ -139,6 +139,26 @@ export class Lister<T extends object = KubernetesObject, Index extends string = 
   }
 }
 
+/** The listers that modules have made, before the host's first call. */
+const early: Lister<object, string>[] = [];
+let isCalled = false;
+
+/** Notes that the host calls: all modules have run. */
+export function noteCall(): void {
+  isCalled = true;
+}
+
+/** Throws if a module has made a lister that the plugin does not declare: each of its reads would fail. */
+export function checkDeclared(listers: readonly Lister<object, string>[]): void {
+  const names = new Set(listers.map(({ name }) => name));
+  const missing = early.find(({ name }) => !names.has(name));
+  if (missing === undefined) return;
+  const { name, resource } = missing;
+  throw new TypeError(
+    `the lister ${name} of ${pathOf(resource)} is not in \`listers\` of the plugin: add it`,
+  );
+}
+
 /** Which objects of an index a list contains, and how much of each. */
 export type IndexListOptions<F extends Fields = Fields> = Omit<ListOptions<F>, "labelSelector">;
 
@@ -153,7 +173,9 @@ export function lister<T extends object = KubernetesObject, const Index extends 
   for (const [index, source] of Object.entries<IndexSource>(options.indices ?? {})) {
     checkSource(`the index ${index} of ${what}`, source);
   }
-  return new Lister(read, options);
+  const made = new Lister(read, options);
+  if (!isCalled) early.push(made);
+  return made;
 }
 
 /** Throws unless it is `owner-uid`, or has one source with a value of its type. */

@@ -8,6 +8,7 @@ import { type Definition, describe } from "./definition.js";
 import { type Duration, toMs } from "./duration.js";
 import { during } from "./event.js";
 import { failureOf, Terminal, withStack } from "./failure.js";
+import { checkDeclared, noteCall } from "./lister.js";
 import { fromWit } from "./queue.js";
 import type { Watch } from "./watch.js";
 
@@ -31,6 +32,9 @@ export function requeueAfter(after: Duration): Requeue {
   return { afterMs: toMs(after) };
 }
 
+/** The number of plugins: one in a component, perhaps several in tests. */
+let plugins = 0;
+
 /**
  * Returns the exports of a plugin: `export const { metadata, handler } = plugin({ … })`.
  *
@@ -38,8 +42,10 @@ export function requeueAfter(after: Duration): Requeue {
  * read the configuration. The rest of a module runs when the component is built, where there is no host.
  */
 export function plugin(define: Definition | (() => Definition)): Exports {
+  plugins += 1;
   let loaded: { definition: Definition; owner: number } | undefined;
   const definition = (): Definition => {
+    noteCall();
     if (loaded?.owner !== instance()) {
       loaded = { definition: typeof define === "function" ? define() : define, owner: instance() };
     }
@@ -49,7 +55,10 @@ export function plugin(define: Definition | (() => Definition)): Exports {
   const metadata: typeof metadataExports = {
     describe() {
       try {
-        return describe(definition());
+        const description = describe(definition());
+        // A function may leave out listers as the configuration says.
+        if (typeof define !== "function" && plugins === 1) checkDeclared(define.listers ?? []);
+        return description;
       } catch (thrown) {
         throw withStack(thrown);
       }

@@ -4,7 +4,10 @@ import type * as metadataExports from "oarlock:plugin/metadata@0.1.0";
 import {
   type Added,
   config,
+  InvalidError,
+  LimitExceededError,
   lister,
+  NotDeclaredError,
   plugin,
   Retry,
   RetryAfter,
@@ -144,7 +147,17 @@ test("what a handler throws says how the host goes on", () => {
   assert.ok(failure(new Terminal("no")) instanceof Terminal);
   assert.equal(failure(new RetryAfter("2s", "later")).afterMs, 2_000);
   assert.equal(failure(new ThrottledError("slow down", 7_000)).afterMs, 7_000);
-  assert.equal(failure(new UnavailableError("no answer")).message, "UnavailableError: no answer");
+  for (const passing of [new UnavailableError("no answer"), new ThrottledError("no answer")]) {
+    const failed = failure(passing);
+    assert.ok(failed instanceof Retry);
+    assert.equal(failed.message, `${passing.name}: no answer`);
+  }
+  for (const lasting of [new InvalidError("no"), new LimitExceededError("no"), new NotDeclaredError("no")]) {
+    const failed = failure(lasting);
+    assert.ok(failed instanceof Terminal);
+    assert.equal(failed.message, `${lasting.name}: no`);
+    assert.equal(failed.cause, lasting);
+  }
   const unexpected = failure(new TypeError("x is undefined"));
   assert.ok(unexpected instanceof Retry);
   assert.match(unexpected.message, /^TypeError: x is undefined\n +at .*plugin\.test/);

@@ -31,6 +31,8 @@ class Written(NamedTuple):
     uid: str
     #: Pass the whole `Written` to `Lister.wait_until_seen` before reading the object from the cache.
     resource_version: str
+    #: Empty for cluster-scoped objects.
+    namespace: str = ""
 
 
 class Preconditions(NamedTuple):

@@ -89,7 +89,8 @@ class Client:
     def create(self, body: Mapping[str, Any]) -> Written:
         """Create an object in the namespace of its metadata; raise `AlreadyExists` if there is one."""
         namespace = body["metadata"].get("namespace", "")
-        return self._host("create").client_create(self.resource, namespace, _text(body))
+        written = self._host("create").client_create(self.resource, namespace, _text(body))
+        return written._replace(namespace=namespace)
 
     def apply(
         self, body: Mapping[str, Any], *, force: bool = False, unchanged: AnyVersion | None = None
@@ -98,8 +99,9 @@ class Client:
 
         Raise `Conflict` if another manager owns a field, unless `force` takes it over.
         """
-        host, conditions = self._host("patch"), _preconditions(unchanged)
-        return host.client_apply(self.resource, key_of(body), _text(body), force, conditions)
+        host, key, conditions = self._host("patch"), key_of(body), _preconditions(unchanged)
+        written = host.client_apply(self.resource, key, _text(body), force, conditions)
+        return written._replace(namespace=key.namespace)
 
     def patch(
         self,
@@ -110,12 +112,15 @@ class Client:
         unchanged: AnyVersion | None = None,
     ) -> Written:
         """Change an existing object: by a merge patch, a strategic merge patch, or JSON patch operations."""
-        host, conditions = self._host("patch"), _preconditions(unchanged)
-        return host.client_patch(self.resource, key_of(key), kind, _text(body), conditions)
+        host, named, conditions = self._host("patch"), key_of(key), _preconditions(unchanged)
+        written = host.client_patch(self.resource, named, kind, _text(body), conditions)
+        return written._replace(namespace=named.namespace)
 
     def replace(self, body: Mapping[str, Any]) -> Written:
         """Replace an object by a changed copy of what `get` or `list` of a client returned."""
-        return self._host("update").client_replace(self.resource, key_of(body), _text(body))
+        host, key = self._host("update"), key_of(body)
+        written = host.client_replace(self.resource, key, _text(body))
+        return written._replace(namespace=key.namespace)
 
     def delete(
         self,

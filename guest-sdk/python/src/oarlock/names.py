@@ -62,7 +62,7 @@ class WorkKey(NamedTuple):
 
 @runtime_checkable
 class Named(Protocol):
-    """Anything with a namespace and a name: a key, a row, an event."""
+    """Anything with a namespace and a name: a key, a row, an event, a `Written`."""
 
     @property
     def namespace(self) -> str:
@@ -75,7 +75,7 @@ class Named(Protocol):
 
 @runtime_checkable
 class Versioned(Named, Protocol):
-    """Anything that also has a uid and a resourceVersion: a row, an event."""
+    """Anything that also has a uid and a resourceVersion: a row, an event, a `Written`."""
 
     @property
     def uid(self) -> str:
@@ -87,10 +87,10 @@ class Versioned(Named, Protocol):
 
 
 AnyKey = Named | Mapping[str, Any]
-"""What names an object: `ObjectKey`, `WorkKey`, a row, an event, or a whole object as a dict."""
+"""What names an object: `ObjectKey`, `WorkKey`, a row, an event, a `Written`, or a whole object as a dict."""
 
 AnyVersion = Versioned | Mapping[str, Any]
-"""What names a version of an object: a row, an event, or a whole object as a dict."""
+"""What names a version of an object: a row, an event, a `Written`, or a whole object as a dict."""
 
 
 def key_of(named: AnyKey) -> ObjectKey:
@@ -117,6 +117,14 @@ def ref_of(versioned: AnyVersion) -> ObjectRef:
         return ObjectRef(versioned.namespace, versioned.name, versioned.uid, versioned.resource_version)
     except (AttributeError, KeyError):
         raise TypeError(
-            f"this {type(versioned).__name__} does not name a version of an object: give a row, an event, or "
-            "a whole object as a dict, which has `metadata` with a `name`"
+            f"this {type(versioned).__name__} does not name a version of an object: give a row, an event, a "
+            "`Written`, or a whole object as a dict, which has `metadata` with a `name`"
         ) from None
+
+
+def regarding_of(named: AnyKey) -> ObjectRef:
+    """Return what an Event is about; the uid and resourceVersion that are not known are empty."""
+    namespace, name = key_of(named)
+    if isinstance(named, Mapping):
+        return ref_of(named)
+    return ObjectRef(namespace, name, getattr(named, "uid", ""), getattr(named, "resource_version", ""))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from . import _host
-from .names import AnyVersion, Resource, ref_of
+from .names import AnyKey, Resource, regarding_of
 
 
 class EventRecorder:
     """Records Events about the objects of one resource, as the plugin's ServiceAccount.
 
+    `regarding` is the object: a row, an event, what a write returned, a key, or a whole object as a dict.
     `reason` is one CamelCase word, such as `Restarted`; `note` has at most 1,024 bytes. The host writes
     Events in the background, and counts similar ones as one.
     """
@@ -17,10 +18,10 @@ class EventRecorder:
         self.resource = Resource.parse(resource)
         self.kind = kind
 
-    def normal(self, regarding: AnyVersion, reason: str, note: str) -> None:
+    def normal(self, regarding: AnyKey, reason: str, note: str) -> None:
         """Record an Event of the type `Normal`."""
-        _host.current().emit(self.resource, ref_of(regarding), self.kind, False, reason, note)
+        _host.current().emit(self.resource, regarding_of(regarding), self.kind, False, reason, note)
 
-    def warning(self, regarding: AnyVersion, reason: str, note: str) -> None:
+    def warning(self, regarding: AnyKey, reason: str, note: str) -> None:
         """Record an Event of the type `Warning`."""
-        _host.current().emit(self.resource, ref_of(regarding), self.kind, True, reason, note)
+        _host.current().emit(self.resource, regarding_of(regarding), self.kind, True, reason, note)

@@ -60,6 +60,7 @@ pub struct Probation {
 pub struct Retry {
     /// The delay after the first failure of an object or key. It doubles with each further failure in a row.
     /// An event of the object does not shorten a delay that has begun; another version of the plugin ends it.
+    /// A key that is added meanwhile is reconciled at once.
     #[serde(with = "units::duration")]
     #[schemars(schema_with = "units::duration::schema", extend("x-range" = units::duration::range(DELAY)))]
     pub initial_delay: Duration,

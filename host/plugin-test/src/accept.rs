@@ -31,6 +31,24 @@ pub enum AcceptError {
         /// The place.
         place: Place,
     },
+    /// An object exists, or does not, against what the case says.
+    #[error("cannot change {}: {place}: {}", path.display(), by_hand(key))]
+    Object {
+        /// The path.
+        path: PathBuf,
+        /// The place.
+        place: Place,
+        /// The key of `expect`.
+        key: String,
+    },
+}
+
+fn by_hand(key: &str) -> &'static str {
+    match key {
+        "gone" => "an object that exists cannot be accepted as gone: change `gone` by hand",
+        "objects" => "an object that does not exist cannot be accepted: change `objects` or `gone` by hand",
+        _ => "what happened cannot be accepted: change `expect` by hand",
+    }
 }
 
 /// Writes what happened into the file. Returns whether the file changed.
@@ -47,10 +65,18 @@ pub fn accept(case: &Case, ran: &Ran) -> Result<bool, AcceptError> {
         Place::Start => case.expect.as_ref(),
         Place::Step(idx) => case.steps.get(idx).and_then(|step| step.expect.as_ref()),
     };
+    for Checkpoint { place, unacceptable, .. } in &ran.checkpoints {
+        if let Some(key) = unacceptable.clone() {
+            return Err(AcceptError::Object { path: path.clone(), place: *place, key });
+        }
+    }
+    let mut changed = Place::Start;
     for Checkpoint { place, accepted, .. } in &ran.checkpoints {
         if accepted.as_ref() != expected(*place) {
-            let form = AcceptError::Form { path: path.clone(), place: *place };
-            text = replaced(&text, *place, accepted.as_ref()).ok_or(form)?;
+            let new = replaced(&text, *place, accepted.as_ref());
+            let new = new.filter(|new| serde_norway::from_str::<Value>(new).is_ok());
+            text = new.ok_or_else(|| AcceptError::Form { path: path.clone(), place: *place })?;
+            changed = *place;
         }
     }
     if text == before {
@@ -62,8 +88,7 @@ pub fn accept(case: &Case, ran: &Ran) -> Result<bool, AcceptError> {
     let is_right = Case::read(&partial).is_ok_and(|new| fits(&new, ran));
     let done = if is_right { std::fs::rename(&partial, path) } else { std::fs::remove_file(&partial) };
     done.map_err(io)?;
-    let place = ran.checkpoints.first().map_or(Place::Start, |it| it.place);
-    if is_right { Ok(true) } else { Err(AcceptError::Form { path: path.clone(), place }) }
+    if is_right { Ok(true) } else { Err(AcceptError::Form { path: path.clone(), place: changed }) }
 }
 
 /// Returns whether a case expects what happened.
@@ -200,6 +225,7 @@ steps:
                     errors: vec![],
                     failures: vec![],
                     accepted: accepted.clone(),
+                    unacceptable: None,
                 })
                 .collect(),
         };
@@ -211,10 +237,23 @@ steps:
         assert_eq!([&again.steps[0].expect, &again.steps[1].expect], [&accepted, &accepted]);
         assert!(!accept(&again, &both).unwrap(), "nothing is left to change");
 
-        let flow = "steps: [{advance: 1m}]\n";
-        std::fs::write(&path, flow).unwrap();
-        let error = accept(&Case::read(&path).unwrap(), &checkpoints(&[Place::Step(0)])).unwrap_err();
-        assert!(error.to_string().contains("steps[0] has no lines of its own"), "{error}");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), flow);
+        for flow in ["steps: [{advance: 1m}]\n", "steps:\n- {advance: 1m}\n"] {
+            std::fs::write(&path, flow).unwrap();
+            let error = accept(&Case::read(&path).unwrap(), &checkpoints(&[Place::Step(0)])).unwrap_err();
+            assert!(error.to_string().contains("steps[0] has no lines of its own"), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), flow);
+        }
+
+        std::fs::write(&path, CASE).unwrap();
+        for (key, part) in [
+            ("objects", "steps[0]: an object that does not exist cannot be accepted: change `objects` or"),
+            ("gone", "steps[0]: an object that exists cannot be accepted as gone: change `gone` by hand"),
+        ] {
+            let mut ran = both.clone();
+            ran.checkpoints[0].unacceptable = Some(key.to_owned());
+            let error = accept(&case, &ran).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), CASE);
+        }
     }
 }

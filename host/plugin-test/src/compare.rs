@@ -31,8 +31,9 @@ pub(crate) struct Actual {
 /// The keys of entries that a case may leave out: then any value fits.
 const OPTIONAL: [&str; 5] = ["body", "fields", "note", "regarding", "call"];
 
-/// The lists that a case without any `expect` gets by `--accept`, where they are not empty.
-const ACCEPTED: [&str; 4] = ["writes", "events", "failures", "requeued"];
+/// The lists that a case without any `expect` gets by `--accept`, and whether also when they are empty.
+const ACCEPTED: [(&str, bool); 4] =
+    [("writes", true), ("events", true), ("failures", true), ("requeued", false)];
 
 /// Returns the values of all keys of `expect` that do not fit.
 pub(crate) fn differences(
@@ -48,7 +49,8 @@ pub(crate) fn differences(
 }
 
 /// Returns what `expect` has to be so that nothing differs, or none if it need not be there. A case that
-/// `is_new` has no `expect` yet; then everything that happened is in it.
+/// `is_new` has no `expect` yet; then everything that happened is in it, and that nothing else did. An object
+/// that wrongly exists, or does not, stays as the case has it.
 pub(crate) fn accepted(
     expect: Option<&Map<String, Value>>,
     actual: &Actual,
@@ -56,8 +58,8 @@ pub(crate) fn accepted(
     is_new: bool,
 ) -> Option<Map<String, Value>> {
     let mut accepted = expect.cloned().unwrap_or_default();
-    for key in ACCEPTED {
-        if is_new && !actual.happened.list(key).is_empty() {
+    for (key, is_pinned) in ACCEPTED {
+        if is_new && (is_pinned || !actual.happened.list(key).is_empty()) {
             accepted.insert(key.to_owned(), json!([]));
         }
     }
@@ -67,10 +69,12 @@ pub(crate) fn accepted(
             continue;
         }
         *value = match key.as_str() {
-            "metrics" | "objects" => seen,
-            "gone" => Value::Array(
-                array(&expected).iter().filter(|it| !array(&seen).contains(it)).cloned().collect(),
-            ),
+            "metrics" => seen,
+            "objects" => {
+                let pairs = array(&expected).iter().zip(array(&seen));
+                Value::Array(pairs.map(|(e, it)| if it.is_null() { e } else { it }).cloned().collect())
+            }
+            "gone" => continue,
             _ => Value::Array(entries(key, array(&expected), &sorted(actual.happened.list(key)))),
         };
     }
@@ -277,10 +281,40 @@ mod tests {
             })
         );
         assert_eq!(differences(&accepted, &actual, &Metrics::default()), []);
-        assert_eq!(super::accepted(None, &Actual::default(), &Metrics::default(), true), None);
         assert_eq!(super::accepted(None, &actual, &Metrics::default(), false), None);
         let new = super::accepted(None, &actual, &Metrics::default(), true).unwrap();
-        assert_eq!(new["writes"].as_array().unwrap(), &actual.happened.writes);
+        assert_eq!(
+            Value::Object(new),
+            json!({"writes": actual.happened.writes, "events": [], "failures": []})
+        );
+    }
+
+    #[test]
+    fn that_nothing_happened_is_accepted_too() {
+        let accepted = |is_new| accepted(None, &Actual::default(), &Metrics::default(), is_new);
+        let nothing = json!({"writes": [], "events": [], "failures": []});
+        assert_eq!(accepted(true).map(Value::Object), Some(nothing));
+        assert_eq!(accepted(false), None);
+    }
+
+    #[test]
+    fn an_object_that_is_absent_or_not_gone_stays_and_differs() {
+        let object =
+            |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let mut there = object("b");
+        there["data"] = json!({"k": "v"});
+        let mut expected = object("b");
+        expected["data"] = json!({"k": "w"});
+        let absent = Actual { objects: vec![Value::Null, there.clone()], ..Actual::default() };
+        let not_gone = Actual { not_gone: vec![object("a")], ..Actual::default() };
+        for (expect, actual, stays) in [
+            (json!({"objects": [object("a"), expected]}), &absent, json!({"objects": [object("a"), there]})),
+            (json!({"gone": [object("a")]}), &not_gone, json!({"gone": [object("a")]})),
+        ] {
+            let accepted = accepted(expect.as_object(), actual, &Metrics::default(), false).unwrap();
+            assert_eq!(Value::Object(accepted.clone()), stays);
+            assert_eq!(differences(&accepted, actual, &Metrics::default()).len(), 1, "{stays}");
+        }
     }
 
     #[test]

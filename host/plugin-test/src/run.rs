@@ -58,6 +58,8 @@ pub struct Checkpoint {
     pub failures: Vec<String>,
     /// What `expect` has to be so that nothing differs; none if it need not be there.
     pub(crate) accepted: Option<Map<String, Value>>,
+    /// A key of `accepted` that still differs, because only its author can change it.
+    pub(crate) unacceptable: Option<String>,
 }
 
 /// A place in a case.
@@ -150,12 +152,16 @@ async fn in_runtime(Job { plugin, case, engine }: Job) -> Result<Ran, RunError> 
         let actual =
             actual.map_err(|error| RunError::request(place, &error, std::mem::take(&mut checkpoints)))?;
         let names_failures = expect.is_some_and(|it| it.contains_key("failures"));
+        let accepted = compare::accepted(expect, &actual, &metrics, is_new);
+        let differences = |expect: &Map<String, Value>| compare::differences(expect, &actual, &metrics);
+        let unacceptable = accepted.as_ref().and_then(|it| differences(it).into_iter().next());
         checkpoints.push(Checkpoint {
             place,
             errors: actual.happened.errors(),
             failures: if names_failures { vec![] } else { actual.happened.failed_calls() },
-            differences: expect.map_or_else(Vec::new, |it| compare::differences(it, &actual, &metrics)),
-            accepted: compare::accepted(expect, &actual, &metrics, is_new),
+            differences: expect.map_or_else(Vec::new, differences),
+            accepted,
+            unacceptable: unacceptable.map(|it| it.key),
         });
         Ok::<_, RunError>(())
     };

@@ -40,7 +40,7 @@ pub(super) fn unless_unchanged_with(
     }
     include_str!("../toolchain/versions.rs").hash(&mut hasher);
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
-    project.component.hash(&mut hasher);
+    resolved(&project.component).hash(&mut hasher);
     hash_folder(&project.wit, &mut hasher, false)?;
     let sdk = project.sdk.join(project.language.sdk());
     if sdk.is_dir() {
@@ -58,6 +58,16 @@ pub(super) fn unless_unchanged_with(
     let now = stamp().with_context(|| format!("cannot read {}", project.component.display()))?;
     fs::write(&path, now).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(outcome)
+}
+
+/// Returns the path of a component without `..` and links, so that each way to name it gives the same stamp.
+fn resolved(component: &Path) -> PathBuf {
+    let folder = component.parent().and_then(|folder| fs::canonicalize(folder).ok());
+    match (folder, component.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        // A build creates the folder.
+        _ => component.to_owned(),
+    }
 }
 
 /// Returns the hash of the inputs in a project's folder.
@@ -160,6 +170,8 @@ mod tests {
         assert_eq!([build(&project), build(&project)], [Outcome::Written, Outcome::Unchanged]);
         fs::write(at("a.wasm"), "junk").unwrap();
         assert_eq!([build(&project), build(&project)], [Outcome::Written, Outcome::Unchanged]);
+        project.component = at("project/../a.wasm");
+        assert_eq!(build(&project), Outcome::Unchanged, "the same component by another path");
         fs::write(at("b.wasm"), "older").unwrap();
         project.component = at("b.wasm");
         assert_eq!(build(&project), Outcome::Written, "another component");

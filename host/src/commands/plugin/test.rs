@@ -36,6 +36,8 @@ struct Chosen {
     /// The folder of the cases.
     folder: PathBuf,
     cases: Vec<PathBuf>,
+    /// The names of the cases that `--name` leaves out.
+    others: Vec<String>,
 }
 
 pub(super) async fn run(args: TestArgs, engine: EngineConfig) -> Ended {
@@ -62,6 +64,11 @@ pub(super) async fn run(args: TestArgs, engine: EngineConfig) -> Ended {
 async fn once(args: &TestArgs, engine: &EngineConfig) -> Ended {
     let chosen = choose(args)?;
     if chosen.iter().all(|it| it.cases.is_empty()) {
+        let others: Vec<_> = chosen.into_iter().flat_map(|it| it.others).collect();
+        if let Some(part) = args.name.as_ref().filter(|_| !others.is_empty()) {
+            let none = anyhow::anyhow!("no case has `{part}` in its name");
+            return Err(Failure::caller(none).hint(format_args!("the cases are {}", others.join(", "))));
+        }
         let none = anyhow::anyhow!("there are no cases");
         return Err(Failure::caller(none).hint(format_args!(
             "write one: a file such as {CASES}/first.yaml beside plugin.yaml (docs/testing-plugins.md), or name a folder with --cases"
@@ -69,7 +76,7 @@ async fn once(args: &TestArgs, engine: &EngineConfig) -> Ended {
     }
     let mut lines = Vec::new();
     let mut totals = Shown::default();
-    for Chosen { file, folder: _, cases } in chosen {
+    for Chosen { file, cases, .. } in chosen {
         prepare(&file, args, engine).await?;
         totals.plugin(&file, cases.len())?;
         for path in cases {
@@ -130,12 +137,22 @@ fn choose(args: &TestArgs) -> Result<Vec<Chosen>, Failure> {
             Some(case) => vec![case],
             None => files(&all, args.cases.is_some())?,
         };
+        let mut others = Vec::new();
         if let Some(part) = &args.name {
-            cases.retain(|path| path.file_stem().is_some_and(|name| name.to_string_lossy().contains(part)));
+            cases.retain(|path| {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy();
+                let is_chosen = name.contains(part);
+                if !is_chosen {
+                    others.push(name.into_owned());
+                }
+                is_chosen
+            });
         }
         let entry = chosen.entry(file.path.clone());
-        let entry = entry.or_insert_with(|| Chosen { file, folder: all, cases: Vec::new() });
+        let entry =
+            entry.or_insert_with(|| Chosen { file, folder: all, cases: Vec::new(), others: Vec::new() });
         entry.cases.append(&mut cases);
+        entry.others.append(&mut others);
     }
     Ok(chosen.into_values().collect())
 }

@@ -139,17 +139,22 @@ fn authorized(resolution: &Result<Resolved, Problem>, status: Option<&PluginStat
     {
         return unresolved;
     }
-    let forbidden = status.and_then(newest).filter(|it| it.state == GenerationState::Forbidden);
-    if let (Some(forbidden), Some(status)) = (forbidden, status) {
+    match status.and_then(missing_rights) {
+        Some((reason, message)) => finding(KIND, FALSE, reason, message),
+        None => finding(KIND, TRUE, "NamespaceOptedIn", "the host may act as the ServiceAccount"),
+    }
+}
+
+/// Returns the reason and the message, if the account lacks a right that the newest version, or the one that
+/// serves, needs to watch.
+fn missing_rights(status: &PluginStatus) -> Option<(&'static str, String)> {
+    if let Some(forbidden) = newest(status).filter(|it| it.state == GenerationState::Forbidden) {
         let waits_for = status.waits_for.join("; ");
-        let message = if waits_for.is_empty() { &forbidden.reason } else { &waits_for };
-        return finding(KIND, FALSE, "RightsMissing", message);
+        let message = if waits_for.is_empty() { forbidden.reason.to_string() } else { waits_for };
+        return Some(("RightsMissing", message));
     }
-    let closed = status.and_then(|it| it.subscriptions.iter().find_map(|it| it.forbidden.as_ref()));
-    if let Some(why) = closed {
-        return finding(KIND, FALSE, "SubscriptionForbidden", why);
-    }
-    finding(KIND, TRUE, "NamespaceOptedIn", "the host may act as the ServiceAccount")
+    let why = status.subscriptions.iter().find_map(|it| it.forbidden.as_ref())?;
+    Some(("SubscriptionForbidden", why.to_string()))
 }
 
 fn fetched(resolution: &Result<Resolved, Problem>) -> Finding {
@@ -263,6 +268,9 @@ fn degraded(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus
     // A registry that is down says nothing about newer versions.
     if let Some(refused) = stale.filter(|it| !it.is_unknown) {
         return finding(KIND, TRUE, refused.reason, &refused.message);
+    }
+    if let Some((reason, message)) = missing_rights(status) {
+        return finding(KIND, TRUE, reason, message);
     }
     if status.n_parked() > 0 {
         let message = "it failed to handle some objects or keys, which are parked: see status.parked and `kubectl oarlock dead-letters`";

@@ -6,7 +6,7 @@ use oarlock_plugin::component::Digest;
 
 use super::*;
 use crate::report::Timestamp;
-use crate::status::RecordedError;
+use crate::status::{BacklogStats, RecordedError, SubscriptionStatus};
 
 /// The least that looks like a component.
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -209,6 +209,26 @@ async fn a_version_without_rights_is_not_authorized() {
     let found = find(&resolved().await, Some(&status));
     assert_eq!((found[0].status, &*found[0].message), (FALSE, "the right to list pods"));
     assert_eq!((found[4].status, &*found[4].message), (FALSE, "it waits for the right to list pods"));
+    assert_eq!((found[5].status, &*found[5].reason), (TRUE, "RightsMissing"));
+}
+
+#[tokio::test]
+async fn a_version_that_serves_without_one_of_its_rights_is_degraded() {
+    let forbidden = SubscriptionStatus {
+        name: "pods".to_owned(),
+        resource: "v1/pods".to_owned(),
+        namespaces: Some(Vec::new()),
+        forbidden: Some("no right to watch pods".to_owned()),
+        synced: true,
+        backlog: BacklogStats::default(),
+    };
+    let served = serving(vec![generation(1, GenerationState::Serving)]);
+    let status = PluginStatus { subscriptions: vec![forbidden], ..served };
+    let found = find(&resolved().await, Some(&status));
+    for (index, expected) in [(0, FALSE), (5, TRUE)] {
+        assert_eq!((found[index].status, &*found[index].reason), (expected, "SubscriptionForbidden"));
+        assert_eq!(found[index].message, "no right to watch pods");
+    }
 }
 
 #[tokio::test]

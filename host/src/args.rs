@@ -26,7 +26,7 @@ pub(crate) use self::control::{
     AnswerFormat, AnswerOutput, HostChoice, LinesChoice, ListFormat, ListOutput, LogFormat, LogsArgs,
     ParkedArgs, ParkedChoice, PluginsArgs, RedeliverArgs, RollbackArgs, SortBy, SuspendArgs, TopArgs,
 };
-pub(crate) use self::host::{ClusterArgs, DevArgs, ElectionArgs, HostArgs, RunArgs};
+pub(crate) use self::host::{ClusterArgs, DevArgs, ElectionArgs, HostArgs, LeaseName, RunArgs};
 pub(crate) use self::install::{Image, InstallArgs, NamespaceName};
 pub(crate) use self::kubectl::{ClusterChoice, KubectlArgs, KubectlCommand, RemoteChoice, SuspendChoice};
 pub(crate) use self::plugin::{BuildArgs, CheckArgs, DoctorArgs, DoctorFormat, NewArgs, TestArgs};
@@ -180,9 +180,19 @@ pub(crate) struct ChildArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RbacArgs {
-    /// Plugin files, folders of one plugin each, or folders of plugins.
+    /// Plugin files, folders of one plugin each, or folders of plugins. With --service-account: components.
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugins: Vec<PathBuf>,
+
+    /// For a Plugin object: prints the rights that its component needs, for the account that the object names.
+    /// The rights of the host are those of its installation.
+    #[arg(
+        long,
+        requires = "plugins",
+        conflicts_with_all = ["namespace", "host_account", "leader_elect"],
+        value_name = "NAMESPACE/NAME"
+    )]
+    pub(crate) service_account: Option<Account>,
 
     /// Prints the RoleBinding with which this namespace lets the host act as its ServiceAccounts, for Plugins
     /// in the namespace.
@@ -190,7 +200,7 @@ pub(crate) struct RbacArgs {
     pub(crate) namespace: Option<NamespaceName>,
 
     /// With --namespace: lets the host act as them on objects of the namespace only. Needs Kubernetes 1.36.
-    #[arg(long, requires = "namespace")]
+    #[arg(long, requires = "namespace", conflicts_with_all = ["plugins", "leader_elect"])]
     pub(crate) constrained: bool,
 
     /// The ServiceAccount that the host runs as.
@@ -202,12 +212,12 @@ pub(crate) struct RbacArgs {
     pub(crate) leader_elect: bool,
 
     /// The name of the Lease.
-    #[arg(long, default_value = "oarlock", value_name = "NAME")]
-    pub(crate) leader_elect_resource_name: String,
+    #[arg(long, requires = "leader_elect", default_value = "oarlock", value_name = "NAME")]
+    pub(crate) leader_elect_resource_name: LeaseName,
 
     /// The namespace of the Lease. Otherwise that of the host's account.
-    #[arg(long, value_name = "NAMESPACE")]
-    pub(crate) leader_elect_resource_namespace: Option<String>,
+    #[arg(long, requires = "leader_elect", value_name = "NAMESPACE")]
+    pub(crate) leader_elect_resource_namespace: Option<NamespaceName>,
 }
 
 #[derive(Debug, ClapArgs)]

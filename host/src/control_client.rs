@@ -248,8 +248,7 @@ impl ControlClient {
             };
             return Failure::running(error).hint(hint);
         };
-        let (error, hint) = (self.names.localized(error), hint.map(|it| self.names.localized(it)));
-        let error = anyhow::anyhow!(error);
+        let error = anyhow::anyhow!(self.names.localized(&error));
         let failure = if status.is_server_error() { Failure::running(error) } else { Failure::caller(error) };
         failure.hint_if(hint)
     }

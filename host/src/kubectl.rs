@@ -74,7 +74,7 @@ async fn command(args: KubectlArgs) -> Ended {
         KubectlCommand::Redeliver { plugin, parked, output, host } => {
             let place = server.place(false, plugin.cluster);
             let name = place.object_name(&plugin.plugin)?;
-            let what = parked::requested(parked, name)?;
+            let what = parked::requested(parked, name, &place.names())?;
             parked::deliver_again(remote::connect(&server, &place, host).await?, name, what, output).await
         }
         KubectlCommand::Rollback { plugin, release, output, host } => {

@@ -1,6 +1,7 @@
 //! The liveness and readiness of the host.
 //!
-//! The host is not ready until it has read its plugin files once, while a watch that it needs itself (the
+//! The host is not ready until it has read its plugin files once, while it cannot read a path of its command
+//! line (the plugins that it has loaded go on), while a watch that it needs itself (the
 //! namespaces, for the gate) is dead, or while all watches fail because the API server is unreachable. A
 //! resource that is absent, or that a plugin's account may not see, does not count: `/plugins` and the
 //! metrics show it. A host in an election is ready when it has also loaded its plugins once, or knows what
@@ -12,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use oarlock_leader_election::HealthCheck;
+use parking_lot::Mutex;
 
 use crate::informers::{InformerView, Informers};
 use crate::status::{Phase, PluginStatus, StatusRegistry};
@@ -22,7 +24,8 @@ pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(30);
 /// Computes the checks for liveness and readiness. Cheap to clone: clones share the state.
 #[derive(Clone)]
 pub(crate) struct Health {
-    has_read_plugin_files: Arc<AtomicBool>,
+    /// The paths of the command line that could not be read; none before the plugin files have been read.
+    unreadable: Arc<Mutex<Option<Vec<String>>>>,
     informers: Informers,
     election: Arc<OnceLock<Candidacy>>,
 }
@@ -50,12 +53,12 @@ impl Health {
     /// Makes the checks of a host that is not ready yet.
     #[must_use]
     pub(crate) fn new(informers: Informers) -> Self {
-        Self { has_read_plugin_files: Arc::default(), informers, election: Arc::default() }
+        Self { unreadable: Arc::default(), informers, election: Arc::default() }
     }
 
-    /// Notes that the plugin files have been read.
-    pub(crate) fn plugin_files_read(&self) {
-        self.has_read_plugin_files.store(true, Ordering::Release);
+    /// Notes that the plugin files have been read, except these paths of the command line.
+    pub(crate) fn plugin_files_read(&self, unreadable: Vec<String>) {
+        *self.unreadable.lock() = Some(unreadable);
     }
 
     /// Notes that the host takes part in this election.
@@ -75,9 +78,9 @@ impl Health {
     /// Returns the checks of readiness. The host is ready if all pass.
     #[must_use]
     pub(crate) fn ready(&self) -> Vec<Check> {
-        let has_read = self.has_read_plugin_files.load(Ordering::Acquire);
-        let loads = self.election.get().filter(|_| has_read).map(Candidacy::loads);
-        checks(has_read, &self.informers.views()).into_iter().chain(loads).collect()
+        let unreadable = self.unreadable.lock().clone();
+        let loads = self.election.get().filter(|_| unreadable.is_some()).map(Candidacy::loads);
+        checks(unreadable, &self.informers.views()).into_iter().chain(loads).collect()
     }
 }
 
@@ -111,8 +114,8 @@ impl Check {
     }
 }
 
-fn checks(has_read_plugin_files: bool, informers: &[InformerView]) -> Vec<Check> {
-    let not_read = "the host has not read the plugin files yet".to_owned();
+fn checks(unreadable: Option<Vec<String>>, informers: &[InformerView]) -> Vec<Check> {
+    let not_read = || vec!["the host has not read the plugin files yet".to_owned()];
     let mut reasons = Vec::new();
     for view in informers.iter().filter(|view| view.needed_by_host) {
         match view.trouble_for {
@@ -135,7 +138,7 @@ fn checks(has_read_plugin_files: bool, informers: &[InformerView]) -> Vec<Check>
     let cut_off = cut_off.then(|| "all watches fail: the API server is unreachable".to_owned());
     vec![
         Check::new("ping", None),
-        Check::new("plugin-files", (!has_read_plugin_files).then_some(not_read)),
+        Check::new("plugin-files", unreadable.unwrap_or_else(not_read)),
         informer_sync,
         Check::new("api-server", cut_off),
     ]
@@ -146,7 +149,8 @@ mod tests {
     use super::*;
 
     fn reasons(has_read_plugin_files: bool, informers: &[InformerView]) -> Vec<String> {
-        checks(has_read_plugin_files, informers).into_iter().flat_map(|check| check.failures).collect()
+        let unreadable = has_read_plugin_files.then(Vec::new);
+        checks(unreadable, informers).into_iter().flat_map(|check| check.failures).collect()
     }
 
     fn view(resource: &str) -> InformerView {
@@ -215,6 +219,14 @@ mod tests {
         let cut_off = |view| InformerView { trouble_for: Some(DEAD_AFTER), unreachable: true, ..view };
         let reasons = reasons(true, &[cut_off(view("v1/pods"))]);
         assert_eq!(reasons, ["all watches fail: the API server is unreachable"]);
+    }
+
+    #[test]
+    fn the_host_is_not_ready_while_a_path_of_the_command_line_cannot_be_read() {
+        let checks = checks(Some(vec!["plugins: cannot be read".to_owned()]), &[namespaces()]);
+        let failed: Vec<_> = checks.iter().filter(|check| !check.passes()).collect();
+        assert_eq!((failed.len(), failed[0].name), (1, "plugin-files"));
+        assert_eq!(failed[0].failures, ["plugins: cannot be read"]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The commands that run a host: `run` and `dev`.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::Args as ClapArgs;
 use oarlock_controller::report::Level;
 use oarlock_dev_cluster::faults::Fault;
 
-use super::{CacheArgs, Output, PluginObjectArgs, RecordArgs, TraceArgs, duration};
+use super::install::is_label;
+use super::{CacheArgs, NamespaceName, Output, PluginObjectArgs, RecordArgs, TraceArgs, duration};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {
@@ -48,25 +49,47 @@ pub(crate) struct ElectionArgs {
     pub(crate) leader_elect: bool,
 
     /// The time after the last renewal of the Lease at which another process may acquire it.
-    #[arg(long, value_parser = duration::parse, default_value = "15s", value_name = "DURATION")]
+    #[arg(
+        long,
+        requires = "leader_elect",
+        value_parser = duration::parse,
+        default_value = "15s",
+        value_name = "DURATION"
+    )]
     pub(crate) leader_elect_lease_duration: Duration,
 
     /// The time for which the leader tries to renew the Lease before it ends.
-    #[arg(long, value_parser = duration::parse, default_value = "10s", value_name = "DURATION")]
+    #[arg(
+        long,
+        requires = "leader_elect",
+        value_parser = duration::parse,
+        default_value = "10s",
+        value_name = "DURATION"
+    )]
     pub(crate) leader_elect_renew_deadline: Duration,
 
     /// The interval between two tries.
-    #[arg(long, value_parser = duration::parse, default_value = "2s", value_name = "DURATION")]
+    #[arg(
+        long,
+        requires = "leader_elect",
+        value_parser = duration::parse,
+        default_value = "2s",
+        value_name = "DURATION"
+    )]
     pub(crate) leader_elect_retry_period: Duration,
 
     /// The name of the Lease.
-    #[arg(long, default_value = "oarlock", value_name = "NAME")]
-    pub(crate) leader_elect_resource_name: String,
+    #[arg(long, requires = "leader_elect", default_value = "oarlock", value_name = "NAME")]
+    pub(crate) leader_elect_resource_name: LeaseName,
 
     /// The namespace of the Lease. Otherwise that of the Pod, or of the kubeconfig's context.
-    #[arg(long, value_name = "NAMESPACE")]
-    pub(crate) leader_elect_resource_namespace: Option<String>,
+    #[arg(long, requires = "leader_elect", value_name = "NAMESPACE")]
+    pub(crate) leader_elect_resource_namespace: Option<NamespaceName>,
 }
+
+/// The name of a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeaseName(pub(crate) String);
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ClusterArgs {
@@ -166,6 +189,23 @@ pub(crate) struct DevArgs {
     // Last, since its heading would apply to the following arguments.
     #[command(flatten)]
     pub(crate) objects: PluginObjectArgs,
+}
+
+// === impl LeaseName ===
+
+impl FromStr for LeaseName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        if text.split('.').all(is_label) && text.len() <= 253 {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(
+                "the name of a Lease is a DNS subdomain: at most 253 lowercase letters, digits and, within it, `-` \
+                 and `.`",
+            )
+        }
+    }
 }
 
 /// Parses an IP address with a port.

@@ -58,12 +58,7 @@ impl FromStr for NamespaceName {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
-        let is_label = (1..=63).contains(&text.len())
-            && text.bytes().all(|it| is_inner(it) || it == b'-')
-            && !text.starts_with('-')
-            && !text.ends_with('-');
-        if is_label {
+        if is_label(text) && text.len() <= 63 {
             Ok(Self(text.to_owned()))
         } else {
             Err(
@@ -71,6 +66,15 @@ impl FromStr for NamespaceName {
             )
         }
     }
+}
+
+/// Returns whether a text is a label of a DNS name, of any length.
+pub(super) fn is_label(text: &str) -> bool {
+    let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    !text.is_empty()
+        && text.bytes().all(|it| is_inner(it) || it == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 #[cfg(test)]

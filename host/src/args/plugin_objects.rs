@@ -23,25 +23,28 @@ pub(crate) struct PluginObjectArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) source_policy: Option<PathBuf>,
 
-    /// The maximum size of the cache of fetched components, such as 2Gi.
-    #[arg(long, default_value_t = Size(2 << 30), value_name = "SIZE")]
-    pub(crate) max_component_bytes: Size,
+    /// The maximum size of the cache of fetched components [default: 2Gi].
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_component_bytes: Option<Size>,
 
     /// A YAML file with the highest `limits` that a Plugin object may set, in the form of the key `limits` of
     /// a plugin file. A limit that it does not name is not bounded further.
     #[arg(long, value_name = "FILE")]
     pub(crate) max_limits: Option<PathBuf>,
 
-    /// The highest `concurrency` that a Plugin object may set.
-    #[arg(long, default_value_t = Maxima::highest().concurrency, value_name = "N",
+    /// The highest `concurrency` that a Plugin object may set [default: 256].
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(Maxima::highest().concurrency)))]
-    pub(crate) max_concurrency: u32,
+    pub(crate) max_concurrency: Option<u32>,
 
-    /// The highest `weight` that a Plugin object may set.
-    #[arg(long, default_value_t = Maxima::highest().weight, value_name = "N",
+    /// The highest `weight` that a Plugin object may set [default: 1000].
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(Maxima::highest().weight)))]
-    pub(crate) max_weight: u32,
+    pub(crate) max_weight: Option<u32>,
 }
+
+/// The maximum size of the cache of fetched components.
+const CACHE_BYTES: usize = 2 << 30;
 
 /// The longest file of limits.
 const LONGEST_FILE: u64 = 64 << 10;
@@ -49,14 +52,19 @@ const LONGEST_FILE: u64 = 64 << 10;
 // === impl PluginObjectArgs ===
 
 impl PluginObjectArgs {
-    /// Returns the first flag that names a file or folder.
+    /// Returns the first flag that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
+        let Self { component_dir, source_policy, max_component_bytes, .. } = self;
+        let Self { max_limits, max_concurrency, max_weight, .. } = self;
         let flags = [
-            ("--component-dir", &self.component_dir),
-            ("--source-policy", &self.source_policy),
-            ("--max-limits", &self.max_limits),
+            ("--component-dir", component_dir.is_some()),
+            ("--source-policy", source_policy.is_some()),
+            ("--max-component-bytes", max_component_bytes.is_some()),
+            ("--max-limits", max_limits.is_some()),
+            ("--max-concurrency", max_concurrency.is_some()),
+            ("--max-weight", max_weight.is_some()),
         ];
-        flags.into_iter().find(|(_, path)| path.is_some()).map(|(flag, _)| flag)
+        flags.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
     }
 
     /// Reads the files, and opens the cache in this folder. Returns how Plugin objects are run by a host in a
@@ -68,11 +76,12 @@ impl PluginObjectArgs {
         let Self {
             component_dir,
             source_policy,
-            max_component_bytes: Size(cache_bytes),
+            max_component_bytes,
             max_limits,
-            max_concurrency: concurrency,
-            max_weight: weight,
+            max_concurrency,
+            max_weight,
         } = self;
+        let Size(cache_bytes) = max_component_bytes.unwrap_or(Size(CACHE_BYTES));
         let Some(cache_dir) = cache_dir else {
             return Err(Failure::caller(anyhow::anyhow!("no folder for the cache of components is usable"))
                 .hint("name a folder that only this user can write to, with --cache-dir"));
@@ -94,7 +103,12 @@ impl PluginObjectArgs {
         };
         let fetcher = Fetcher::new(config).map_err(refused)?;
         let limits = max_limits.map_or_else(|| Ok(Limits::highest()), |path| read(&path))?;
-        let maxima = Maxima { limits, concurrency, weight };
+        let highest = Maxima::highest();
+        let maxima = Maxima {
+            limits,
+            concurrency: max_concurrency.unwrap_or(highest.concurrency),
+            weight: max_weight.unwrap_or(highest.weight),
+        };
         Ok(|namespace: &str| plugin_resource::Config { fetcher, namespace: namespace.to_owned(), maxima })
     }
 }

@@ -165,8 +165,8 @@ fn help_lists_commands_and_arguments() {
                                         it, such sources are refused; `dev` uses the current folder
           --source-policy <FILE>        A YAML file that says which sources are allowed, and which must
                                         be signed. Without it, see docs/sources.md
-          --max-component-bytes <SIZE>  The maximum size of the cache of fetched components, such as 2Gi
-                                        [default: 2Gi]
+          --max-component-bytes <SIZE>  The maximum size of the cache of fetched components [default:
+                                        2Gi]
           --max-limits <FILE>           A YAML file with the highest `limits` that a Plugin object may
                                         set, in the form of the key `limits` of a plugin file. A limit
                                         that it does not name is not bounded further
@@ -288,8 +288,8 @@ fn help_lists_commands_and_arguments() {
                                         it, such sources are refused; `dev` uses the current folder
           --source-policy <FILE>        A YAML file that says which sources are allowed, and which must
                                         be signed. Without it, see docs/sources.md
-          --max-component-bytes <SIZE>  The maximum size of the cache of fetched components, such as 2Gi
-                                        [default: 2Gi]
+          --max-component-bytes <SIZE>  The maximum size of the cache of fetched components [default:
+                                        2Gi]
           --max-limits <FILE>           A YAML file with the highest `limits` that a Plugin object may
                                         set, in the form of the key `limits` of a plugin file. A limit
                                         that it does not name is not bounded further
@@ -304,28 +304,32 @@ fn help_lists_commands_and_arguments() {
     Usage: oarlock rbac [OPTIONS] [PLUGIN]...
 
     Arguments:
-      [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins
+      [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins. With
+                   --service-account: components
 
     Options:
           --log <FILTER>
               The host's own log on standard error: a level, or targets such as
               `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
-          --namespace <NAME>
-              Prints the RoleBinding with which this namespace lets the host act as its ServiceAccounts,
-              for Plugins in the namespace
+          --service-account <NAMESPACE/NAME>
+              For a Plugin object: prints the rights that its component needs, for the account that the
+              object names. The rights of the host are those of its installation
           --cache-dir <FOLDER>
               The folder for compiled plugins, which only this user can write. Otherwise `oarlock` in
               the user's cache folder, if it is writable [env: OARLOCK_CACHE_DIR]
+          --namespace <NAME>
+              Prints the RoleBinding with which this namespace lets the host act as its ServiceAccounts,
+              for Plugins in the namespace
           --constrained
               With --namespace: lets the host act as them on objects of the namespace only. Needs
               Kubernetes 1.36
-          --host-account <NAMESPACE/NAME>
-              The ServiceAccount that the host runs as [default: oarlock-system/oarlock]
           --state-dir <FOLDER>
               The folder for what a host keeps over a restart, which only this user can write: the last
               good version of each plugin, and the versions that are not tried again. Otherwise
               `oarlock` in the user's folder for state, if it is writable; `dev` uses a temporary one
               [env: OARLOCK_STATE_DIR]
+          --host-account <NAMESPACE/NAME>
+              The ServiceAccount that the host runs as [default: oarlock-system/oarlock]
           --leader-elect
               Also prints the rights that the host needs with --leader-elect
           --leader-elect-resource-name <NAME>

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use oarlock_controller::{
     account::Account,
-    config::{self, PluginFile},
+    config::{self, Circumstances, PluginFile},
     plan::Plan,
     rbac::Needs,
     regular_file,
@@ -35,9 +35,16 @@ pub(super) struct Examined {
 /// Writes warnings and errors that a guest logs in describe to standard error.
 struct Stderr;
 
-/// Reads plugin files. Fails with all their errors.
-pub(super) fn load(paths: &[std::path::PathBuf]) -> Result<Vec<PluginFile>, Failure> {
-    let config::Loaded { files, errors } = config::load_paths(paths);
+/// Reads plugin files, and with an account also components without one, as plugins of this account. Fails with
+/// all their errors.
+pub(super) fn load(
+    paths: &[std::path::PathBuf],
+    account: Option<&Account>,
+) -> Result<Vec<PluginFile>, Failure> {
+    let account_of = |_: &str| account.cloned();
+    let circumstances =
+        Circumstances { account_of: account.map(|_| &account_of as _), ..Circumstances::default() };
+    let config::Loaded { files, errors } = config::load_paths_under(paths, circumstances);
     if errors.is_empty() {
         return Ok(files);
     }
@@ -45,8 +52,10 @@ pub(super) fn load(paths: &[std::path::PathBuf]) -> Result<Vec<PluginFile>, Fail
     let first = texts.next().unwrap_or_default();
     let is_absent =
         |it: &config::Error| matches!(it, config::Error::Read { source, .. } if source.is_not_found());
-    let hint =
-        errors.iter().any(is_absent).then_some("check the path: name a plugin file, or the folder of one");
+    let hint = errors.iter().any(is_absent).then_some(
+        "check the path: name a plugin file, or the folder of one; or, for a Plugin object, its component with \
+         --service-account NAMESPACE/NAME",
+    );
     Err(Failure::caller(anyhow::anyhow!("{first}")).and(texts.collect()).hint_if(hint))
 }
 

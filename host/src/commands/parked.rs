@@ -7,7 +7,7 @@ use super::plugin_name;
 use super::printed::{INTERVAL, ListPrinter, Shown, print_answer};
 use crate::age::Age;
 use crate::args::{AnswerOutput, ListOutput, ParkedArgs, ParkedChoice, RedeliverArgs};
-use crate::control_client::{ControlClient, Finding, connect};
+use crate::control_client::{ControlClient, Finding, Names, connect};
 use crate::failure::{Ended, Failure};
 use crate::table::Table;
 use crate::view::{ParkedOf, ParkedView};
@@ -62,12 +62,12 @@ pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, list: 
 pub(crate) async fn redeliver(args: RedeliverArgs, finding: Finding<'_>) -> Ended {
     let RedeliverArgs { plugin, parked, output, host } = args;
     let plugin = plugin_name(&plugin)?;
-    let what = requested(parked, plugin)?;
+    let what = requested(parked, plugin, &Names::OfHost)?;
     deliver_again(connect(host, finding).await?, plugin, what, output).await
 }
 
 /// Returns the request for what is to be tried again.
-pub(crate) fn requested(parked: ParkedChoice, plugin: &str) -> Result<Value, Failure> {
+pub(crate) fn requested(parked: ParkedChoice, plugin: &str, names: &Names) -> Result<Value, Failure> {
     let ParkedChoice { subscription, object, key, all } = parked;
     let what = match (subscription, object, key, all) {
         (Some(subscription), Some(object), None, false) => {
@@ -84,7 +84,8 @@ pub(crate) fn requested(parked: ParkedChoice, plugin: &str) -> Result<Value, Fai
             return Err(Failure::caller(anyhow::anyhow!("redeliver does not know what to deliver again"))
                 .hint(format!(
                     "name SUBSCRIPTION NAMESPACE/NAME, or --key KIND NAMESPACE/NAME, or --all; \
-                     oarlock dead-letters {plugin} lists what is parked"
+                     `{}` lists what is parked",
+                    names.command("dead-letters", Some(plugin))
                 )));
         }
     };

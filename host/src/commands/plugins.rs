@@ -184,7 +184,8 @@ mod tests {
         waiting.subscriptions.push(SubscriptionView::default());
         waiting.writes = "suspended".into();
         let refused = serde_json::json!({"time": "2026-11-27T16:00:00Z", "message": "no such file"});
-        let mut suspended = PluginView { name: "bad".into(), phase: "suspended".into(), ..PluginView::default() };
+        let mut suspended =
+            PluginView { name: "bad".into(), phase: "suspended".into(), ..PluginView::default() };
         suspended.refused = Some(serde_json::from_value(refused).unwrap());
         insta::assert_snapshot!(table(&[plugin(), loading, waiting, suspended], false).text(true), @"
         NAME     PHASE                                  GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE

@@ -9,7 +9,7 @@ use oarlock_plugin::EngineConfig;
 
 use super::hosting;
 use crate::{
-    args::{ElectionArgs, Environment, RunArgs},
+    args::{ElectionArgs, Environment, LeaseName, NamespaceName, RunArgs},
     connect::{self, Connection},
     failure::{Ended, Failure},
     shutdown::Requests,
@@ -99,9 +99,9 @@ async fn unless_asked_to_end<T>(requests: &mut Option<Requests>, work: impl Futu
 /// The leader election that the host takes part in.
 struct Candidacy {
     config: leader::Config,
-    name: String,
+    name: LeaseName,
     /// Otherwise the namespace of the host.
-    namespace: Option<String>,
+    namespace: Option<NamespaceName>,
 }
 
 /// Returns the leader election that the host takes part in, if any.
@@ -129,7 +129,31 @@ fn candidacy(args: ElectionArgs) -> Result<Option<Candidacy>, Failure> {
 }
 
 fn refused(error: leader::ConfigError) -> Failure {
-    Failure::caller(error).hint("Kubernetes' own components use 15s, 10s and 2s")
+    use leader::ConfigError;
+    let message = match error {
+        ConfigError::LeaseTooShort { lease_duration, renew_deadline } => format!(
+            "--leader-elect-lease-duration {lease_duration:?} is not greater than \
+             --leader-elect-renew-deadline {renew_deadline:?}"
+        ),
+        ConfigError::DeadlineTooShort { renew_deadline, retry_period } => format!(
+            "--leader-elect-renew-deadline {renew_deadline:?} is not greater than 1.2 times \
+             --leader-elect-retry-period {retry_period:?}"
+        ),
+        ConfigError::TooLong(name) => format!("{} is longer than 68 years", flag(name)),
+        ConfigError::Zero(name) => format!("{} is not greater than zero", flag(name)),
+        ConfigError::NoIdentity => error.to_string(),
+    };
+    Failure::caller(anyhow::anyhow!(message)).hint("Kubernetes' own components use 15s, 10s and 2s")
+}
+
+/// Returns the flag for a duration of an election.
+fn flag(duration: &str) -> &str {
+    match duration {
+        "leaseDuration" => "--leader-elect-lease-duration",
+        "renewDeadline" => "--leader-elect-renew-deadline",
+        "retryPeriod" => "--leader-elect-retry-period",
+        other => other,
+    }
 }
 
 // === impl Candidacy ===
@@ -143,8 +167,8 @@ impl Candidacy {
     }
 
     fn election(self, default_namespace: &str, environment: &Environment) -> Result<Election, Failure> {
-        let Self { config, name, namespace } = self;
-        let namespace = namespace.as_deref().unwrap_or(default_namespace);
+        let Self { config, name: LeaseName(name), namespace } = self;
+        let namespace = namespace.as_ref().map_or(default_namespace, |NamespaceName(name)| name);
         let machine = environment.hostname.as_deref().unwrap_or("oarlock");
         Election::new(namespace, &name, machine, config).map_err(refused)
     }

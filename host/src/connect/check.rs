@@ -47,7 +47,7 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), R
             return Err(Refusal { failure, may_pass: true });
         }
     };
-    let hint = "apply the rights that `oarlock rbac` prints";
+    let hint = "apply the rights that `oarlock rbac PLUGIN…` prints, or, for a host of Plugin objects, `oarlock install --print`";
     let may_pass = match &answer {
         Err(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
         Err(kube::Error::Auth(_)) | Ok(_) => false,

@@ -80,20 +80,32 @@ impl Names {
         }
     }
 
-    /// Returns a message of the host with the commands and names that the user of this one knows.
-    pub(crate) fn localized(&self, message: String) -> String {
-        match self {
-            Self::OfHost => message,
-            Self::Namespace(namespace) => as_kubectl(message).replace(&format!("{namespace}."), ""),
-            Self::Cluster | Self::All => as_kubectl(message),
+    /// Returns a message of the host with the names that the user of this command knows.
+    pub(crate) fn localized(&self, message: &str) -> String {
+        let Self::Namespace(namespace) = self else { return message.to_owned() };
+        let prefix = format!("{namespace}.");
+        let mut parts = message.split(&prefix);
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            // Within a longer name it is not the namespace.
+            if text.ends_with(|it: char| it.is_ascii_alphanumeric() || "-._/".contains(it)) {
+                text += &prefix;
+            }
+            text += part;
         }
+        text
     }
-}
 
-fn as_kubectl(message: String) -> String {
-    match message.strip_prefix("oarlock ") {
-        Some(rest) => format!("kubectl oarlock {rest}"),
-        None => message,
+    /// Returns a command about these plugins, or about one of them.
+    pub(crate) fn command(&self, command: &str, plugin: Option<&str>) -> String {
+        let (program, place) = match self {
+            Self::OfHost => ("oarlock", String::new()),
+            Self::Namespace(namespace) => ("kubectl oarlock", format!(" -n {namespace}")),
+            Self::Cluster => ("kubectl oarlock", " --cluster".to_owned()),
+            Self::All => ("kubectl oarlock", " -A".to_owned()),
+        };
+        let plugin = plugin.map(|plugin| format!(" {plugin}")).unwrap_or_default();
+        format!("{program} {command}{place}{plugin}")
     }
 }
 
@@ -125,7 +137,13 @@ mod tests {
             (Names::Cluster.shown("census"), Names::OfHost.shown("a.b")),
             ("census".to_owned(), "a.b".to_owned())
         );
-        let hint = "oarlock dead-letters team-a.mirror lists what is parked".to_owned();
-        assert_eq!(team.localized(hint), "kubectl oarlock dead-letters mirror lists what is parked");
+        let message = "plugin team-a.mirror of other-team-a.mirror: \"team-a.mirror\"";
+        assert_eq!(team.localized(message), "plugin mirror of other-team-a.mirror: \"mirror\"");
+        assert_eq!(
+            team.command("dead-letters", Some("mirror")),
+            "kubectl oarlock dead-letters -n team-a mirror"
+        );
+        assert_eq!(Names::Cluster.command("plugins", None), "kubectl oarlock plugins --cluster");
+        assert_eq!(Names::OfHost.command("plugins", Some("a")), "oarlock plugins a");
     }
 }

@@ -55,8 +55,11 @@ pub(crate) fn failure(error: kube::Error) -> Failure {
                 .hint("install Oarlock (`oarlock install --print`), or choose another cluster with --context")
         }
         kube::Error::Api(status) if status.code == 404 => {
-            Failure::caller(anyhow::anyhow!("{}", status.message))
-                .hint("kubectl oarlock plugins -A lists the Plugins of all namespaces")
+            let hint = match status.message.starts_with("clusterplugins.") {
+                true => "`kubectl oarlock plugins --cluster` lists the ClusterPlugins",
+                false => "`kubectl oarlock plugins -A` lists the Plugins of all namespaces",
+            };
+            Failure::caller(anyhow::anyhow!("{}", status.message)).hint(hint)
         }
         kube::Error::Api(status) => Failure::running(anyhow::anyhow!("{} ({})", status.message, status.code)),
         kube::Error::Auth(error) => {
@@ -166,7 +169,7 @@ impl Place {
         match name.parse::<NamespaceName>() {
             Ok(_) => Ok(name),
             Err(_) => Err(Failure::caller(anyhow::anyhow!("{text:?} is not the name of a {}", self.kind()))
-                .hint("kubectl oarlock plugins lists the names")),
+                .hint(format!("`{}` lists the names", self.names().command("plugins", None)))),
         }
     }
 }
@@ -196,6 +199,7 @@ mod tests {
         };
         assert!(text(404, "404 page not found").contains("oarlock install --print"));
         assert!(text(404, "plugins.oarlock.dev \"x\" not found").contains("plugins -A"));
+        assert!(text(404, "clusterplugins.oarlock.dev \"x\" not found").contains("plugins --cluster"));
         assert!(text(403, "no").contains("oarlock-plugins-view"));
         assert!(text(401, "Unauthorized").contains("log in"));
     }

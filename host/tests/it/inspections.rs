@@ -54,6 +54,27 @@ fn inspect_check_and_rbac_refuse_a_plugin_with_the_message_of_a_host() {
 }
 
 #[test]
+fn rbac_prints_the_rights_of_a_component_for_the_account_of_its_plugin_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let guest = oarlock_built_guests::component("hello-rust");
+    let printed = |account: &str| {
+        let mut command = oarlock(folder.path());
+        let output = command.args(["rbac", "--service-account", account]).arg(&guest).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = printed("team-a/cm");
+    assert!(
+        text.contains("The plugin team-a.cm.hello-rust, which acts as the ServiceAccount team-a/cm."),
+        "{text}"
+    );
+    assert_eq!(text.matches("kind: ClusterRoleBinding").count(), 1, "no rights of the host: {text}");
+    // Roles of another account do not replace them.
+    let name = "name: oarlock-plugin-team-a.cm.hello-rust";
+    assert!(text.contains(name) && !printed("team-b/cm").contains(name), "{text}");
+}
+
+#[test]
 fn a_guest_cannot_control_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let is_control = |it: char| it.is_control() && it != '\n';

@@ -23,7 +23,7 @@ async fn rejected_credentials_and_missing_rights_are_different_errors() {
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stderr.replace(&cluster.url(), "SERVER"), @"
     error: SERVER accepts the credentials of kubeconfig FOLDER/kubeconfig, but this user may not create subjectaccessreviews
-    hint:  apply the rights that `oarlock rbac` prints
+    hint:  apply the rights that `oarlock rbac PLUGIN…` prints, or, for a host of Plugin objects, `oarlock install --print`
     ");
     cluster.shut_down().await;
 }
@@ -79,6 +79,14 @@ fn missing_files_and_unknown_values_are_named() {
             "1s",
         ],
         &["run", "--plugins", "empty", "--source-policy", "absent.yaml"],
+        &["run", "--plugins", "empty", "--max-component-bytes", "1Gi"],
+        &["run", "--plugins", "empty", "--max-concurrency", "3"],
+        &["run", "--plugins", "empty", "--max-weight", "50"],
+        &["run", "--watch-plugins", "--leader-elect-retry-period", "1s"],
+        &["run", "--watch-plugins", "--leader-elect", "--leader-elect-resource-name", "X_Y"],
+        &["rbac", "--constrained", "empty"],
+        &["rbac", "--leader-elect", "--leader-elect-resource-name", "X_Y", "empty"],
+        &["rbac", "--service-account", "team-a/mirror", "empty"],
         &["install", "--print", "--image", "https://registry.example.com/oarlock"],
     ] {
         let said = run(folder.path(), args);
@@ -101,7 +109,7 @@ fn missing_files_and_unknown_values_are_named() {
     error: run does not know which plugins to run
     hint:  name them with --plugins PATH, or run the Plugin objects of the cluster with --watch-plugins; oarlock dev PATH needs no cluster
     error: rbac does not know whose rights to print
-    hint:  name plugin files or folders of plugins; or, for Plugin objects, the namespace that opts in, with --namespace NAME
+    hint:  name plugin files or folders of plugins; or, for Plugin objects, the namespace that opts in, with --namespace NAME, or a component with --service-account NAMESPACE/NAME; `oarlock install --print` has the rights of a host of Plugin objects
     error: there is no file ghcr.io/team-a/mirror:1.4.0
     hint:  for an artifact of a registry, write oci://ghcr.io/team-a/mirror:1.4.0
     error: invalid value '8080' for '--admin-addr <ADDRESS>': write an IP address and a port, such as 127.0.0.1:8080 or [::]:8443
@@ -109,10 +117,35 @@ fn missing_files_and_unknown_values_are_named() {
     For more information, try '--help'.
     error: --max-limits absent.yaml cannot be used: No such file or directory (os error 2)
     hint:  name a file that has the limits
-    error: leaseDuration must be greater than renewDeadline, but 1s is not greater than 10s
+    error: --leader-elect-lease-duration 1s is not greater than --leader-elect-renew-deadline 10s
     hint:  Kubernetes' own components use 15s, 10s and 2s
     error: --source-policy is about Plugin objects, which this host does not run
     hint:  add --watch-plugins, or leave --source-policy out
+    error: --max-component-bytes is about Plugin objects, which this host does not run
+    hint:  add --watch-plugins, or leave --max-component-bytes out
+    error: --max-concurrency is about Plugin objects, which this host does not run
+    hint:  add --watch-plugins, or leave --max-concurrency out
+    error: --max-weight is about Plugin objects, which this host does not run
+    hint:  add --watch-plugins, or leave --max-weight out
+    error: the following required arguments were not provided:
+      --leader-elect
+
+    Usage: oarlock run --leader-elect --watch-plugins --leader-elect-retry-period <DURATION>
+
+    For more information, try '--help'.
+    error: invalid value 'X_Y' for '--leader-elect-resource-name <NAME>': the name of a Lease is a DNS subdomain: at most 253 lowercase letters, digits and, within it, `-` and `.`
+
+    For more information, try '--help'.
+    error: the argument '--constrained' cannot be used with '[PLUGIN]...'
+
+    Usage: oarlock rbac --namespace <NAME> --constrained [PLUGIN]...
+
+    For more information, try '--help'.
+    error: invalid value 'X_Y' for '--leader-elect-resource-name <NAME>': the name of a Lease is a DNS subdomain: at most 253 lowercase letters, digits and, within it, `-` and `.`
+
+    For more information, try '--help'.
+    error: empty is no component, and --service-account is for components
+    hint:  name the .wasm file of the Plugin object; for a plugin file, which names its account, leave --service-account out
     error: invalid value 'https://registry.example.com/oarlock' for '--image <IMAGE>': reference "https://registry.example.com/oarlock" has no well-formed host before the first /; write the reference of an image, such as registry.example.com/oarlock:0.1.0
 
     For more information, try '--help'.
@@ -127,7 +160,7 @@ fn a_component_without_a_plugin_file_needs_dev() {
         let said = run(folder.path(), args);
         assert_eq!(said.code, Some(2));
         insta::allow_duplicates! {
-            insta::assert_snapshot!(said.stderr, @"error: my.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`, or use `oarlock dev`, which needs none");
+            insta::assert_snapshot!(said.stderr, @"error: my.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`; `oarlock dev`, and `oarlock rbac` with --service-account, need none");
         }
     }
     let mut command = crate::rig::oarlock(folder.path());

@@ -2,15 +2,16 @@
 //!
 //! A hint is a string in one of these places. This is no parser of Rust: it knows how the host writes hints.
 //!
-//! - the arguments of `.hint(…)`, `.hint_if(…)`
+//! - the arguments of `.hint(…)`, `.hint_if(…)`, `.kubectl_hint(…)`
 //! - the body of a function with `hint` in its name
 //! - `let hint = …;`, `let (…, hint) = …;`, `const …HINT: … = …;`
 //! - `hint: …` in a struct
 //! - after `Fix: ` in any string
 
 /// Where a hint begins, and what ends it.
-const PLACES: [(&str, End); 8] = [
+const PLACES: [(&str, End); 9] = [
     (".hint(", End::Bracket),
+    (".kubectl_hint(", End::Bracket),
     (".hint_if(", End::Bracket),
     ("fn hint", End::Body),
     ("fn forbidden_hint", End::Body),

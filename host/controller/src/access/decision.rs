@@ -4,6 +4,7 @@ use oarlock_informer::{GroupVersionResource, object::Namespaces};
 use oarlock_plugin::contract;
 
 use crate::account::Account;
+use crate::subscriptions::GRANT_HINT;
 
 /// The namespaces in which an account may list and watch a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,19 @@ pub(crate) enum Denial {
         "the ServiceAccount {0} was deleted and created again; the host loads the plugin again for the new one"
     )]
     AccountReplaced(Account),
+}
+
+// === impl Denial ===
+
+impl Denial {
+    /// Returns what the operator can do, as an imperative; none if the host does it.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotGranted { .. } | Self::NotGrantedInCluster { .. } => Some(GRANT_HINT),
+            Self::NoAccount(_) => Some("create the ServiceAccount, or apply what `oarlock rbac` prints"),
+            Self::AccountReplaced(_) => None,
+        }
+    }
 }
 
 // === impl Access ===

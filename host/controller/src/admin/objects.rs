@@ -111,7 +111,7 @@ async fn logs(
     query: Result<Query<LinesQuery>, QueryRejection>,
 ) -> Response {
     match query {
-        Ok(query) => control::lines(State(control), scope.one(), query).await.into_response(),
+        Ok(query) => answer(control::lines(State(control), scope.one(), query).await),
         Err(rejection) => rejection.into_response(),
     }
 }
@@ -122,17 +122,22 @@ async fn redeliver(
     body: Result<Json<RedeliverRequest>, JsonRejection>,
 ) -> Response {
     match body {
-        Ok(body) => control::redeliver(State(control), scope.one(), body).await.into_response(),
+        Ok(body) => answer(control::redeliver(State(control), scope.one(), body).await),
         Err(rejection) => rejection.into_response(),
     }
 }
 
 async fn roll_back(State(control): State<Control>, Extension(scope): Extension<Scope>) -> Response {
-    control::roll_back(State(control), scope.one()).await.into_response()
+    answer(control::roll_back(State(control), scope.one()).await)
 }
 
 async fn release(State(control): State<Control>, Extension(scope): Extension<Scope>) -> Response {
-    control::release(State(control), scope.one()).await.into_response()
+    answer(control::release(State(control), scope.one()).await)
+}
+
+/// Returns the answer of an operation, with the hints for `kubectl oarlock`.
+fn answer(done: Result<impl IntoResponse, Refusal>) -> Response {
+    done.map_err(Refusal::for_kubectl).into_response()
 }
 
 // === impl Route ===
@@ -173,7 +178,7 @@ impl Route {
         let resource = if self.place == Place::Cluster { "clusterplugins" } else { "plugins" };
         self.guard.decide(sender, action(resource)).await.map_err(IntoResponse::into_response)?;
         // A standby has calls, backlogs and lines of no plugin.
-        self.control.check_leads().map_err(IntoResponse::into_response)?;
+        self.control.check_leads().map_err(|refusal| refusal.for_kubectl().into_response())?;
         let scope = match (self.place, namespace.clone(), name.clone()) {
             (Place::All, ..) => match self.guard.decide(sender, action("clusterplugins")).await {
                 Ok(()) => Scope::All,
@@ -185,10 +190,7 @@ impl Route {
             (_, None, Some(name)) => Scope::One(name),
             (_, None, None) => Scope::Cluster,
         };
-        let object = match (&namespace, &name) {
-            (Some(namespace), Some(name)) => format!("Plugin {namespace}/{name}"),
-            (_, name) => format!("ClusterPlugin {}", name.as_deref().unwrap_or_default()),
-        };
+        let shown = |text: &Option<String>| text.as_deref().map(|text| text.escape_debug().to_string());
         match &scope {
             // The name of a ClusterPlugin has no dot: with one it would be the Plugin of a namespace.
             Scope::One(host_name)
@@ -197,7 +199,8 @@ impl Route {
                     || namespace.as_deref().is_some_and(|namespace| namespace.contains('.'))
                     || !self.control.knows(host_name) =>
             {
-                Err(Refusal::not_loaded(&object.escape_debug().to_string()).into_response())
+                let name = shown(&name).unwrap_or_default();
+                Err(Refusal::not_loaded(shown(&namespace).as_deref(), &name).into_response())
             }
             _ => Ok(scope),
         }

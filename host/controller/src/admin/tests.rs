@@ -87,7 +87,7 @@ async fn readyz_passes_when_the_namespaces_are_synced_and_the_plugin_files_read(
     let namespaces = namespaces_handle(&admin);
     assert_eq!(get(&admin, "/readyz").await.0, 503);
     namespaces.synced().await;
-    admin.health.plugin_files_read();
+    admin.health.plugin_files_read(Vec::new());
     assert_eq!(get(&admin, "/readyz").await, (200, "ok\n".to_owned()));
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
     let handle = admin.statuses.register(status);
@@ -157,7 +157,7 @@ async fn probes_name_and_exclude_checks_as_kubernetes_does() {
     warn: some health checks cannot be excluded: no matches for "etcd"
     readyz check passed
     "#);
-    admin.health.plugin_files_read();
+    admin.health.plugin_files_read(Vec::new());
     insta::assert_snapshot!(get(&admin, "/readyz?verbose=1").await.1, @r"
     [+]ping ok
     [+]plugin-files ok

@@ -28,7 +28,7 @@ pub enum Error {
     /// A component without a plugin file.
     #[error(
         "{}: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` \
-         and `serviceAccount`, or use `oarlock dev`, which needs none",
+         and `serviceAccount`; `oarlock dev`, and `oarlock rbac` with --service-account, need none",
         path.display()
     )]
     BareComponent {

@@ -1,5 +1,6 @@
 //! Why the host does not carry out an operation: a message for people, and what they can do.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,43 +27,65 @@ pub(crate) struct Refusal {
     error: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// The hint for a user of `kubectl oarlock`, if it is another one.
+    #[serde(skip)]
+    kubectl_hint: Option<String>,
+}
+
+/// The Plugin or ClusterPlugin of a plugin, for commands.
+#[derive(Clone, Copy)]
+struct Object<'a> {
+    /// None: it is a ClusterPlugin.
+    namespace: Option<&'a str>,
+    name: &'a str,
 }
 
 // === impl Refusal ===
 
 impl Refusal {
+    fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status, error: error.into(), hint: None, kubectl_hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    fn kubectl_hint(self, hint: impl Into<String>) -> Self {
+        Self { kubectl_hint: Some(hint.into()), ..self }
+    }
+
+    /// Returns it for a user of `kubectl oarlock`.
+    pub(crate) fn for_kubectl(self) -> Self {
+        Self { hint: self.kubectl_hint.or(self.hint), kubectl_hint: None, ..self }
+    }
+
     pub(super) fn unknown_plugin(plugin: &str, names: &[Arc<str>]) -> Self {
         let hint = match nearest(plugin, names.iter().map(|name| &**name)) {
             Some(nearest) => format!("did you mean {nearest}? {}", the_plugins_are(names)),
             None => the_plugins_are(names),
         };
-        Self {
-            status: StatusCode::NOT_FOUND,
-            error: format!("no plugin is named {plugin:?}"),
-            hint: Some(hint),
-        }
+        Self::new(StatusCode::NOT_FOUND, format!("no plugin is named {plugin:?}")).hint(hint)
     }
 
     /// A Plugin or ClusterPlugin of which no version is loaded.
     pub(super) fn refused_object(plugin: &str, refused: &RefusedFile) -> Self {
         let RefusedFile { file, message } = refused;
-        Self {
-            status: StatusCode::NOT_FOUND,
-            error: format!("the host does not run plugin {plugin}: it refuses {file}: {message}"),
-            hint: Some("the conditions of the object say more: `kubectl describe` shows them".to_owned()),
-        }
+        let object = Object::of(plugin);
+        let error = format!("the host does not run plugin {plugin}: it refuses {file}: {message}");
+        Self::new(StatusCode::NOT_FOUND, error)
+            .hint(format!("`kubectl describe {object}` shows the conditions of the object"))
     }
 
     /// A Plugin or ClusterPlugin that the host has not loaded. The names of others are not for this user.
-    pub(crate) fn not_loaded(object: &str) -> Self {
-        Self {
-            status: StatusCode::NOT_FOUND,
-            error: format!("the host runs no {object}"),
-            hint: Some(
-                "kubectl oarlock plugins lists the objects; -o wide says why the host does not run one"
-                    .to_owned(),
-            ),
-        }
+    pub(crate) fn not_loaded(namespace: Option<&str>, name: &str) -> Self {
+        let object = Object { namespace, name };
+        let error = match namespace {
+            Some(namespace) => format!("the host runs no Plugin {namespace}/{name}"),
+            None => format!("the host runs no ClusterPlugin {name}"),
+        };
+        Self::new(StatusCode::NOT_FOUND, error)
+            .hint(format!("`kubectl oarlock plugins {} -o wide` says why", object.arguments()))
     }
 
     /// An operation that only the leader of an election carries out.
@@ -71,37 +94,39 @@ impl Refusal {
             "" => "no host leads at this moment".to_owned(),
             leader => format!("the leader is {leader}"),
         };
-        Self {
-            status: StatusCode::CONFLICT,
-            error: format!("this host is on standby and calls no plugin: {leads}"),
-            hint: Some(
+        let error = format!("this host is on standby and calls no plugin: {leads}");
+        Self::new(StatusCode::CONFLICT, error)
+            .hint(
                 "run it on the leader: `kubectl exec -n NAMESPACE POD -- oarlock …`, where POD is the part of its \
-                 identity before `_`. Or use `kubectl oarlock`"
-                    .to_owned(),
-            ),
-        }
+                 identity before `_`. Or use `kubectl oarlock`",
+            )
+            .kubectl_hint(
+                "leave out --server-address: without it the command finds the leader. A leader outside of the \
+                 cluster needs --server-address with its own address",
+            )
     }
 
     pub(super) fn busy(plugin: &str, limit: Duration) -> Self {
+        let object = Object::of(plugin);
         let error = format!(
             "plugin {plugin} is in a call since {} s; the command is carried out when the call ends",
             limit.as_secs()
         );
-        let hint = "oarlock top shows what the plugin does; limits.callDeadline in its file bounds a call";
-        Self { status: StatusCode::GATEWAY_TIMEOUT, error, hint: Some(hint.to_owned()) }
+        Self::new(StatusCode::GATEWAY_TIMEOUT, error)
+            .hint("oarlock top shows what the plugin does; limits.callDeadline in its file bounds a call")
+            .kubectl_hint(format!(
+                "`kubectl oarlock top {}` shows what the plugin does; spec.limits.callDeadline bounds a call",
+                object.arguments()
+            ))
     }
 
     /// The plugin is suspended by its file or object, which a command does not change.
     pub(super) fn suspended_by_definition(plugin: &str) -> Self {
-        Self {
-            status: StatusCode::CONFLICT,
-            error: format!("plugin {plugin} stays suspended: its file has `suspend: true`"),
-            hint: Some(
-                "remove the key from the file, or set spec.suspend of the Plugin or ClusterPlugin to false; \
-                 the host notices it by itself"
-                    .to_owned(),
-            ),
-        }
+        let error = format!("plugin {plugin} stays suspended: its file has `suspend: true`");
+        Self::new(StatusCode::CONFLICT, error).hint(
+            "remove the key from the file, or set spec.suspend of the Plugin or ClusterPlugin to false; \
+             the host notices it by itself",
+        )
     }
 
     pub(super) fn redeliver(plugin: &str, what: &Redeliver, error: RedeliverError) -> Self {
@@ -116,34 +141,65 @@ impl Refusal {
             }
             Redeliver::Key { kind, namespace, name } => format!("the key {kind} {}", named(namespace, name)),
         };
-        let (status, hint) = match &error {
-            RedeliverError::NotParked => {
-                (StatusCode::NOT_FOUND, format!("oarlock dead-letters {plugin} lists what is parked"))
-            }
-            RedeliverError::UnknownSubscription(_) => {
-                (StatusCode::NOT_FOUND, format!("oarlock plugins {plugin} lists its subscriptions"))
-            }
-            RedeliverError::NotServing => {
-                (StatusCode::CONFLICT, format!("oarlock plugins {plugin} shows what it waits for"))
-            }
-        };
-        Self { status, error: format!("{what} of plugin {plugin}: {error}"), hint: Some(hint) }
+        let object = Object::of(plugin);
+        let refusal = |status| Self::new(status, format!("{what} of plugin {plugin}: {error}"));
+        match &error {
+            RedeliverError::NotParked => refusal(StatusCode::NOT_FOUND)
+                .hint(format!("oarlock dead-letters {plugin} lists what is parked"))
+                .kubectl_hint(format!(
+                    "`kubectl oarlock dead-letters {}` lists what is parked",
+                    object.arguments()
+                )),
+            RedeliverError::UnknownSubscription(_) => refusal(StatusCode::NOT_FOUND)
+                .hint(format!("oarlock plugins {plugin} lists its subscriptions"))
+                .kubectl_hint(format!("`kubectl get {object} -o yaml` lists its subscriptions")),
+            RedeliverError::NotServing => refusal(StatusCode::CONFLICT)
+                .hint(format!("oarlock plugins {plugin} shows what it waits for"))
+                .kubectl_hint(format!("`kubectl describe {object}` shows what it waits for")),
+        }
     }
 
     pub(super) fn roll_back(plugin: &str, error: &RollbackError) -> Self {
-        Self {
-            status: StatusCode::CONFLICT,
-            error: format!("plugin {plugin} cannot be rolled back: {error}"),
-            hint: Some(format!("oarlock plugins {plugin} lists its generations and their states")),
-        }
+        let object = Object::of(plugin);
+        Self::new(StatusCode::CONFLICT, format!("plugin {plugin} cannot be rolled back: {error}"))
+            .hint(format!("oarlock plugins {plugin} lists its generations and their states"))
+            .kubectl_hint(format!(
+                "`kubectl get {object} -o yaml` shows in its status the version that serves, and the last good one"
+            ))
     }
 
     /// An operation that the admin address does not serve.
     pub(super) fn only_on_the_socket() -> Self {
-        Self {
-            status: StatusCode::FORBIDDEN,
-            error: "the admin address serves only operations that read, and no logs".to_owned(),
-            hint: Some("use the control socket, on the host's machine and as its user".to_owned()),
+        Self::new(StatusCode::FORBIDDEN, "the admin address serves only operations that read, and no logs")
+            .hint("use the control socket, on the host's machine and as its user")
+    }
+}
+
+// === impl Object ===
+
+impl<'a> Object<'a> {
+    /// Returns the object of a plugin, by its name in the host.
+    fn of(plugin: &'a str) -> Self {
+        match plugin.split_once('.') {
+            Some((namespace, name)) => Self { namespace: Some(namespace), name },
+            None => Self { namespace: None, name: plugin },
+        }
+    }
+
+    /// Returns how `kubectl oarlock` is told which object.
+    fn arguments(self) -> String {
+        let Self { namespace, name } = self;
+        namespace.map_or_else(|| format!("--cluster {name}"), |namespace| format!("-n {namespace} {name}"))
+    }
+}
+
+/// As kubectl is told which object.
+impl fmt::Display for Object<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { namespace, name } = self;
+        match namespace {
+            Some(namespace) => write!(f, "plugin {name} -n {namespace}"),
+            None => write!(f, "clusterplugin {name}"),
         }
     }
 }
@@ -191,5 +247,48 @@ mod tests {
         let many: Vec<_> = (0..30).map(|n| format!("plugin-{n}")).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
         assert!(hint("zzz", &many).ends_with("plugin-19 and 10 others"));
+    }
+
+    #[test]
+    fn a_user_of_kubectl_is_told_a_command_that_names_the_object() {
+        let of = |plugin: &str| {
+            let refusals = [
+                Refusal::roll_back(plugin, &RollbackError::NothingServes),
+                Refusal::redeliver(plugin, &Redeliver::All, RedeliverError::NotParked),
+                Refusal::redeliver(plugin, &Redeliver::All, RedeliverError::UnknownSubscription(Vec::new())),
+                Refusal::redeliver(plugin, &Redeliver::All, RedeliverError::NotServing),
+                Refusal::busy(plugin, Duration::from_secs(60)),
+            ];
+            let hints = refusals.map(|it| it.for_kubectl().hint.unwrap());
+            hints.map(|hint| hint.split('`').nth(1).unwrap().to_owned())
+        };
+        assert_eq!(
+            of("ta.r3"),
+            [
+                "kubectl get plugin r3 -n ta -o yaml",
+                "kubectl oarlock dead-letters -n ta r3",
+                "kubectl get plugin r3 -n ta -o yaml",
+                "kubectl describe plugin r3 -n ta",
+                "kubectl oarlock top -n ta r3",
+            ]
+        );
+        assert_eq!(
+            of("r4"),
+            [
+                "kubectl get clusterplugin r4 -o yaml",
+                "kubectl oarlock dead-letters --cluster r4",
+                "kubectl get clusterplugin r4 -o yaml",
+                "kubectl describe clusterplugin r4",
+                "kubectl oarlock top --cluster r4",
+            ]
+        );
+        let standby = Refusal::standby("a_1");
+        assert!(standby.hint.as_deref().unwrap().ends_with("Or use `kubectl oarlock`"));
+        assert!(!standby.for_kubectl().hint.unwrap().contains("kubectl"));
+        let own = Refusal::roll_back("mirror", &RollbackError::NothingServes).hint.unwrap();
+        assert_eq!(own, "oarlock plugins mirror lists its generations and their states");
+        let absent = Refusal::not_loaded(Some("ta"), "r3");
+        assert_eq!(absent.error, "the host runs no Plugin ta/r3");
+        assert_eq!(absent.hint.unwrap(), "`kubectl oarlock plugins -n ta r3 -o wide` says why");
     }
 }

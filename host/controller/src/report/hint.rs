@@ -15,9 +15,10 @@ impl HostEvent {
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::PluginRefused { hint, .. } | Self::VersionBeforeRefused { hint, .. } => hint.as_deref(),
-            Self::SubscriptionForbidden { hint, .. }
-            | Self::ResourceForbidden { hint, .. }
+            Self::PluginRefused { hint, .. }
+            | Self::VersionBeforeRefused { hint, .. }
+            | Self::SubscriptionForbidden { hint, .. } => hint.as_deref(),
+            Self::ResourceForbidden { hint, .. }
             | Self::ResourceOverBudget { hint, .. }
             | Self::OverBudget { hint, .. } => Some(hint),
             Self::StateTrouble { hint, .. } | Self::ResourceAbsent { hint, .. } => Some(hint),

@@ -117,7 +117,7 @@ pub enum HostEvent {
         /// The time that they had, in milliseconds.
         after_ms: u64,
     },
-    /// A generation of a plugin serves.
+    /// A generation of a plugin serves, or will when a host on standby leads.
     PluginLoaded {
         /// The version that the component states.
         version: String,
@@ -129,6 +129,9 @@ pub enum HostEvent {
         took_ms: u64,
         /// The same in microseconds.
         took_us: u64,
+        /// The host is on standby, and calls no plugin.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        stands_by: bool,
     },
     /// A generation of a plugin entered a state.
     GenerationState {
@@ -213,9 +216,16 @@ pub enum HostEvent {
         message: String,
     },
     /// A plugin file or component that was refused is valid again. The generation that serves was made from
-    /// it already.
+    /// it already, if one serves.
     PluginAccepted {
         /// The path of the plugin file or component.
+        file: String,
+        /// A version serves.
+        serves: bool,
+    },
+    /// A folder of plugins, or a plugin file that the command line names, can be read again.
+    SourceReadable {
+        /// Its path.
         file: String,
     },
     /// A command with which a developer can try the plugin out.
@@ -239,8 +249,11 @@ pub enum HostEvent {
         /// The message of the panic.
         message: String,
     },
-    /// The host unloaded a plugin, because its file was removed.
-    PluginUnloaded,
+    /// The host unloaded a plugin, because its file was removed, or its object was removed or may not be run.
+    PluginUnloaded {
+        /// Why.
+        reason: &'static str,
+    },
     /// A subscription opened: its Listener receives notifications.
     SubscriptionOpened {
         /// The plugin's name for it.
@@ -258,9 +271,9 @@ pub enum HostEvent {
         resource: String,
         /// Why it is closed.
         message: String,
-        /// What the operator can do, as an imperative.
+        /// What the operator can do, as an imperative; none if the host does it.
         #[serde(skip)]
-        hint: String,
+        hint: Option<String>,
     },
     /// A subscription paused: the host does not know whether the plugin's account may watch the resource.
     /// Nothing is delivered until it knows.
@@ -476,8 +489,9 @@ impl HostEvent {
             | Self::HostDrained { .. }
             | Self::PluginCompiling { .. }
             | Self::PluginLoaded { .. }
-            | Self::PluginUnloaded
+            | Self::PluginUnloaded { .. }
             | Self::PluginAccepted { .. }
+            | Self::SourceReadable { .. }
             | Self::PluginExample { .. }
             | Self::SubscriptionOpened { .. }
             | Self::SubscriptionSynced { .. }

@@ -84,8 +84,15 @@ impl HostEvent {
                 f,
                 "{calls} calls did not end within {after_ms} ms, and were dropped. Their objects are delivered again"
             ),
-            Self::PluginLoaded { version, digest, mode, took_ms, took_us: _ } => {
-                write!(f, "version {version} ({}) serves after {took_ms} ms: {mode}", short(digest))
+            Self::PluginLoaded { version, digest, mode, took_ms, took_us: _, stands_by } => {
+                let digest = short(digest);
+                match stands_by {
+                    false => write!(f, "version {version} ({digest}) serves after {took_ms} ms: {mode}"),
+                    true => write!(
+                        f,
+                        "version {version} ({digest}) is loaded after {took_ms} ms, and serves when this host leads: {mode}"
+                    ),
+                }
             }
             Self::GenerationState { state, reason } => write!(f, "is {state}: {reason}"),
             Self::PluginRolledBack { version, digest, message, to_version, to_digest } => write!(
@@ -135,9 +142,13 @@ impl HostEvent {
                     "{file} cannot be used: {message}{stop} It has just changed, so the host reads it again"
                 )
             }
-            Self::PluginAccepted { file } => {
+            Self::PluginAccepted { file, serves: true } => {
                 write!(f, "{file} is valid again. The version that serves was made from it")
             }
+            Self::PluginAccepted { file, serves: false } => {
+                write!(f, "{file} is valid again. No version serves yet")
+            }
+            Self::SourceReadable { file } => write!(f, "{file} can be read again"),
             // The command follows, each of its lines on a line of its own.
             Self::PluginExample { text, command: _ } => f.write_str(text),
             Self::PluginWaiting { waits_for } => {
@@ -146,7 +157,7 @@ impl HostEvent {
             Self::PluginPanicked { doing, message } => {
                 write!(f, "the host panicked in {doing}: {message}. The host loads the plugin again")
             }
-            Self::PluginUnloaded => f.write_str("unloaded, its file or object was removed"),
+            Self::PluginUnloaded { reason } => write!(f, "unloaded: {reason}"),
             Self::SubscriptionOpened { subscription, resource, namespaces } => {
                 write!(f, "subscription {subscription} watches {resource} in ")?;
                 match namespaces {

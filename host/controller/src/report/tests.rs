@@ -83,6 +83,7 @@ fn text_of_a_guest_cannot_control_a_terminal() {
             mode: Mode::First,
             took_ms: 1,
             took_us: 1,
+            stands_by: false,
         },
         HostEvent::PluginRefused {
             file: text(),
@@ -95,7 +96,7 @@ fn text_of_a_guest_cannot_control_a_terminal() {
             subscription: text(),
             resource: text(),
             message: text(),
-            hint: text(),
+            hint: Some(text()),
         },
         HostEvent::InstanceLost {
             function: "on-add",
@@ -245,7 +246,7 @@ async fn unread_lines_take_no_more_memory_than_the_limit() {
 #[tokio::test]
 async fn lines_without_text_count_with_their_own_size() {
     let (reporter, mut reports) = channel(Config { max_bytes: 1 << 20, ..Config::default() });
-    (0..100_000).for_each(|_| reporter.report(HostEvent::PluginUnloaded));
+    (0..100_000).for_each(|_| reporter.report(HostEvent::HostStopping));
     let (n_lines, n_dropped) = received(&mut reports).await;
     assert!(n_lines * size_of::<Line>() <= 1 << 20 && n_dropped > 90_000, "{n_lines} and {n_dropped}");
 }

@@ -130,11 +130,7 @@ pub(super) fn controllers(bench: &Bench, figures: &mut Figures) -> Result<()> {
             ("oarlock", "mib_100_controllers", mib(bytes)),
             (CLIENT_GO, "mib_100_controllers", mib(peer_bytes)),
             ("oarlock", "cpu_s_sync_100_controllers", synced_cpu.as_secs_f64()),
-            (
-                CLIENT_GO,
-                "cpu_s_sync_100_controllers",
-                record.sync_cpu_seconds * CONTROLLERS as f64,
-            ),
+            (CLIENT_GO, "cpu_s_sync_100_controllers", record.sync_cpu_seconds * CONTROLLERS as f64),
             ("oarlock", "cpu_s_events_100_controllers", cpu.as_secs_f64()),
             (CLIENT_GO, "cpu_s_events_100_controllers", peer_cpu),
             ("oarlock", "memory_ratio_100_controllers", peer_bytes as f64 / bytes as f64),

@@ -33,6 +33,15 @@ fn examples() -> Vec<HostEvent> {
             mode: Mode::Replay,
             took_ms: 120,
             took_us: 120_400,
+            stands_by: false,
+        },
+        HostEvent::PluginLoaded {
+            version: text("1.2.0"),
+            digest: text("0123456789abcdef"),
+            mode: Mode::First,
+            took_ms: 97,
+            took_us: 97_000,
+            stands_by: true,
         },
         HostEvent::GenerationState { state: GenerationState::Draining, reason: text("generation 3 serves") },
         HostEvent::GenerationState { state: GenerationState::Quarantined, reason: text("4 instances lost") },
@@ -68,13 +77,16 @@ fn examples() -> Vec<HostEvent> {
         },
         HostEvent::ComponentUnfinished { file: text("hello.wasm"), message: text("the file is empty") },
         HostEvent::ComponentUnfinished { file: text("hello.wasm"), message: text("was it copied?") },
-        HostEvent::PluginAccepted { file: text("hello.yaml") },
+        HostEvent::PluginAccepted { file: text("hello.yaml"), serves: true },
+        HostEvent::PluginAccepted { file: text("hello.yaml"), serves: false },
+        HostEvent::SourceReadable { file: text("plugins") },
         HostEvent::PluginExample {
             text: text("hello greets each Pod:"),
             command: Some(text("kubectl run hello --image none")),
         },
         HostEvent::PluginPanicked { doing: text("its calls"), message: text("index out of bounds") },
-        HostEvent::PluginUnloaded,
+        HostEvent::PluginUnloaded { reason: crate::reload::FILE_GONE },
+        HostEvent::PluginUnloaded { reason: crate::reload::OBJECT_GONE },
         HostEvent::SubscriptionOpened {
             subscription: text("pods"),
             resource: text("v1/pods"),
@@ -89,7 +101,13 @@ fn examples() -> Vec<HostEvent> {
             subscription: text("pods"),
             resource: text("v1/pods"),
             message: forbidden(),
-            hint: crate::subscriptions::forbidden_hint(),
+            hint: Some(crate::subscriptions::GRANT_HINT.to_owned()),
+        },
+        HostEvent::SubscriptionForbidden {
+            subscription: text("pods"),
+            resource: text("v1/pods"),
+            message: text("the ServiceAccount default/hello was deleted and created again"),
+            hint: None,
         },
         HostEvent::SubscriptionPaused {
             subscription: text("pods"),
@@ -218,7 +236,8 @@ fn has_example(event: &HostEvent) {
         | HostEvent::PluginExample { .. }
         | HostEvent::PluginWaiting { .. }
         | HostEvent::PluginPanicked { .. }
-        | HostEvent::PluginUnloaded
+        | HostEvent::PluginUnloaded { .. }
+        | HostEvent::SourceReadable { .. }
         | HostEvent::SubscriptionOpened { .. }
         | HostEvent::SubscriptionForbidden { .. }
         | HostEvent::SubscriptionPaused { .. }
@@ -267,6 +286,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  compiles its component (3.0 MiB), after 2 other components
     warn  does not serve yet, waits for the first list of v1/pods
     info  version 1.2.0 (0123456789ab) serves after 120 ms: all objects are delivered again
+    info  version 1.2.0 (0123456789ab) is loaded after 97 ms, and serves when this host leads: the first version
     debug is draining: generation 3 serves
     warn  is quarantined: 4 instances lost
     error version 1.3.0 (abcdef012345) is rolled back to 1.2.0 (0123456789ab): it lost 4 instances within 60 s. The host does not try it again. Fix: repair the plugin: the host loads a changed component or changed settings at once. `oarlock rollback PLUGIN --release` makes it try this version again
@@ -280,12 +300,16 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     debug hello.wasm cannot be used: the file is empty. It has just changed, so the host reads it again
     debug hello.wasm cannot be used: was it copied? It has just changed, so the host reads it again
     info  hello.yaml is valid again. The version that serves was made from it
+    info  hello.yaml is valid again. No version serves yet
+    info  plugins can be read again
     info  hello greets each Pod:
     error the host panicked in its calls: index out of bounds. The host loads the plugin again. Fix: report this, it is a bug of the host
-    info  unloaded, its file or object was removed
+    info  unloaded: its file was removed, or names another plugin
+    info  unloaded: its object was removed, names another account, or may not be run any more. The conditions of an object that exists say why
     info  subscription pods watches v1/pods in all namespaces
     info  subscription pods watches v1/pods in a, b
-    error subscription pods of v1/pods closed, Forbidden: the account default/hello may not list v1/pods. Fix: grant what `oarlock rbac` prints for this plugin, or remove the subscription from the plugin
+    error subscription pods of v1/pods closed, Forbidden: the account default/hello may not list v1/pods. Fix: grant what `oarlock rbac` prints for this plugin (for a Plugin object: for its component, with --service-account), or remove the subscription from the plugin
+    error subscription pods of v1/pods closed, Forbidden: the ServiceAccount default/hello was deleted and created again
     warn  subscription pods of v1/pods paused: connection refused. Nothing is delivered until the host knows the rights of the plugin's account
     info  subscription pods synced, 1 not synced yet
     info  subscription pods synced, all are synced

@@ -184,7 +184,7 @@ pub(crate) struct RbacArgs {
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugins: Vec<PathBuf>,
 
-    /// For a Plugin object: prints the rights that its component needs, for the account that the object names.
+    /// For a Plugin object: prints the rights that its component needs, for the account of the object.
     /// The rights of the host are those of its installation.
     #[arg(
         long,

@@ -35,8 +35,8 @@ pub(super) struct Examined {
 /// Writes warnings and errors that a guest logs in describe to standard error.
 struct Stderr;
 
-/// Reads plugin files, and with an account also components without one, as plugins of this account. Fails with
-/// all their errors.
+/// Reads plugin files, and with an account also components without one, as plugins of this account. Fails
+/// with all their errors.
 pub(super) fn load(
     paths: &[std::path::PathBuf],
     account: Option<&Account>,

@@ -186,14 +186,14 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns how `kubectl oarlock` is told which object.
+    /// Returns the arguments of `kubectl oarlock` for the object.
     fn arguments(self) -> String {
         let Self { namespace, name } = self;
         namespace.map_or_else(|| format!("--cluster {name}"), |namespace| format!("-n {namespace} {name}"))
     }
 }
 
-/// As kubectl is told which object.
+/// The arguments of kubectl for the object.
 impl fmt::Display for Object<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { namespace, name } = self;
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_of_kubectl_is_told_a_command_that_names_the_object() {
+    fn a_user_of_kubectl_gets_a_command_that_names_the_object() {
         let of = |plugin: &str| {
             let refusals = [
                 Refusal::roll_back(plugin, &RollbackError::NothingServes),

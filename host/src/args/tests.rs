@@ -312,8 +312,8 @@ fn help_lists_commands_and_arguments() {
               The host's own log on standard error: a level, or targets such as
               `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
           --service-account <NAMESPACE/NAME>
-              For a Plugin object: prints the rights that its component needs, for the account that the
-              object names. The rights of the host are those of its installation
+              For a Plugin object: prints the rights that its component needs, for the account of the
+              object. The rights of the host are those of its installation
           --cache-dir <FOLDER>
               The folder for compiled plugins, which only this user can write. Otherwise `oarlock` in
               the user's cache folder, if it is writable [env: OARLOCK_CACHE_DIR]

@@ -6,11 +6,11 @@
 //! 2. **Access.** While the gate's decision about a subscription is unknown, none of its calls is made
 //!    ([`DeliveryState::Closed`]). The dispatcher applies a changed decision before it takes the next due
 //!    call, and a forbidden subscription sees no namespace, so that none of its notifications is due.
-//! 3. **Enqueue rule.** A notification of a subscription with such a rule becomes a key of the work queue,
-//!    without a call.
-//! 4. **Own writes.** A subscription may skip notifications of what the plugin wrote itself
+//! 3. **Own writes.** A subscription may skip notifications of what the plugin wrote itself
 //!    ([`OwnWrites`](crate::kube_access::OwnWrites)).
-//! 5. **Listers that wake.** Their notifications wake keys, without a call ([`waking`](super::waking)).
+//! 4. **Listers that wake.** Their notifications wake keys, without a call ([`waking`](super::waking)).
+//! 5. **Enqueue rule.** A notification of a subscription with such a rule becomes a key of the work queue,
+//!    without a call.
 //! 6. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
 
 use std::time::Duration;

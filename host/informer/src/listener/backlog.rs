@@ -174,15 +174,11 @@ impl Backlog {
         fields: NotificationFields,
         now: Instant,
     ) {
-        self.queue_listed(&key);
         let is_initial = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
-        self.n_initial += usize::from(is_initial);
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
         let pending = Pending {
             notification,
             fields,
-            ticket,
+            ticket: self.next_ticket,
             arrived: now,
             attempts: 0,
             tried: false,
@@ -190,7 +186,16 @@ impl Backlog {
             is_initial,
             is_merged: false,
         };
-        self.push_pending(key, pending);
+        self.push_last(key, pending);
+    }
+
+    /// Appends a notification that gets the next ticket.
+    fn push_last(&mut self, key: ObjectKey, pending: Pending) {
+        self.queue_listed(&key);
+        self.n_initial += usize::from(pending.counts_for_sync);
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.push_pending(key, Pending { ticket, ..pending });
     }
 
     fn push_pending(&mut self, key: ObjectKey, pending: Pending) {

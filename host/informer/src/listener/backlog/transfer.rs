@@ -118,11 +118,7 @@ impl Backlog {
             .collect();
         waiting.sort_by_key(|(_, pending)| pending.ticket);
         for (key, pending) in waiting {
-            self.queue_listed(&key);
-            self.n_initial += usize::from(pending.counts_for_sync);
-            let ticket = self.next_ticket;
-            self.next_ticket += 1;
-            self.push_pending(key, Pending { ticket, ..pending });
+            self.push_last(key, pending);
         }
     }
 

@@ -9,6 +9,7 @@
 //! The newest lines about each plugin are also [kept](kept_lines), whether they are printed or not.
 
 mod call_outcome;
+mod counted;
 mod hint;
 mod host_event;
 mod human;
@@ -25,6 +26,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
 pub use self::call_outcome::{CallOutcome, NextTry};
+pub use self::counted::Counted;
 pub use self::host_event::{HostEvent, Mode, NotificationType, Pairs};
 pub use self::json::{to_json, write_json, write_json_pretty};
 use self::kept_lines::AllKeptLines;

@@ -150,7 +150,7 @@ fn short_digest(digest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::SubscriptionView;
+    use crate::view::{SubscriptionView, UsageView};
 
     pub(super) fn plugin() -> PluginView {
         let json = serde_json::json!({
@@ -224,7 +224,7 @@ mod tests {
         Queue wait p99:   <none>
         CPU time:         5.0ms in the guest, 1.0ms in the host
         Wall time:        0µs in calls, 0µs of it in imports
-        Instances:        1, 1 lost, 1 restarts
+        Instances:        1, 1 lost, 1 restart
         Memory:           1Mi linear, 2Ki of 96Mi kept by the host
         Copied:           0 to the guest, 0 from it
         Cache reads:      0
@@ -234,6 +234,27 @@ mod tests {
           apply   200    7
         Recorded:         no
         ");
+    }
+
+    #[test]
+    fn one_of_a_kind_is_in_the_singular() {
+        let mut one = plugin();
+        one.work_queue = serde_json::from_value(serde_json::json!({"ready": 1, "delayed": 1})).unwrap();
+        one.record =
+            serde_json::from_value(serde_json::json!({"file": "a", "state": "b", "calls": 1})).unwrap();
+        one.shadow = serde_json::from_value(serde_json::json!({"compared": 1, "waiting": 1})).unwrap();
+        let shadow = PluginView { usage: UsageView::default(), ..one.clone() };
+        let text = describe::text(&one, Some(&shadow));
+        for part in [
+            "Work queue:       1 key due, 1 waits for its time",
+            "Instances:        1, 1 lost, 1 restart\n",
+            "a: b, 1 call, 0 lost",
+            "3 wait, 1 key waits\n",
+            "Compared:       1 write: ",
+            "1 waits for a counterpart",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text}");
+        }
     }
 
     #[test]

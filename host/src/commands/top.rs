@@ -4,7 +4,7 @@ mod rows;
 
 use std::io::{self, IsTerminal};
 
-use oarlock_controller::report::Timestamp;
+use oarlock_controller::report::{Counted, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use terminal_size::{Height, Width, terminal_size};
@@ -149,7 +149,8 @@ fn head(rows: &[Row], sort_by: SortBy) -> String {
         SortBy::Errors => "errors",
     };
     let (n, cpu, calls) = (rows.len(), cores(cpu), rate(calls));
-    format!("{n} plugins, {cpu} CPU, {calls} calls/s, sorted by {by}, Ctrl-C ends")
+    let plugins = Counted(n, "plugin");
+    format!("{plugins}, {cpu} CPU, {calls} calls/s, sorted by {by}, Ctrl-C ends")
 }
 
 /// Returns the text that draws a screen over the one before.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use oarlock_controller::control;
-use oarlock_controller::report::Timestamp;
+use oarlock_controller::report::{Counted, Timestamp};
 use rustix::fs::{Access, access};
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -114,13 +114,18 @@ async fn open(path: &Path) -> Option<Result<(ControlClient, HostView), Failure>>
 
 fn describe(path: &Path, answer: &Result<(ControlClient, HostView), Failure>) -> String {
     let described = match answer {
-        Ok((_, HostView { pid, server, started, plugins })) => {
-            let age = Age(started.elapsed());
-            format!("process {pid}, {plugins} plugins, API server {server}, started {age} ago")
-        }
+        Ok((_, view)) => view.to_string(),
         Err(failure) => failure.message(),
     };
     format!("--socket {}: {described}", path.display())
+}
+
+impl std::fmt::Display for HostView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { pid, server, started, plugins } = self;
+        let (age, plugins) = (Age(started.elapsed()), Counted(*plugins, "plugin"));
+        write!(f, "process {pid}, {plugins}, API server {server}, started {age} ago")
+    }
 }
 
 fn none_runs(folders: &[PathBuf]) -> Failure {
@@ -133,4 +138,19 @@ fn none_runs(folders: &[PathBuf]) -> Failure {
         "start a host with `oarlock dev` or `oarlock run`, and run this command on the same machine as the same user \
          (in a cluster: kubectl exec POD -- oarlock …); --state-dir, --socket or --admin name another place",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_described_by_its_process_plugins_and_server() {
+        let described = |plugins| {
+            let (server, started) = ("https://a".to_owned(), Timestamp::now());
+            HostView { pid: 7, server, started, plugins }.to_string()
+        };
+        assert_eq!(described(1), "process 7, 1 plugin, API server https://a, started 0s ago");
+        assert!(described(2).contains(" 2 plugins, "));
+    }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::dispatch::{Redeliver, RedeliverError};
 use crate::reload::RollbackError;
+use crate::report::Counted;
 use crate::status::RefusedFile;
 
 /// How many names a message lists.
@@ -223,7 +224,7 @@ fn the_plugins_are(names: &[Arc<str>]) -> String {
     let shown = names.iter().take(NAMES_SHOWN).map(|name| &**name).collect::<Vec<_>>().join(", ");
     match names.len() {
         0 => "the host has no plugin".to_owned(),
-        n if n > NAMES_SHOWN => format!("the plugins are {shown} and {} others", n - NAMES_SHOWN),
+        n if n > NAMES_SHOWN => format!("the plugins are {shown} and {}", Counted(n - NAMES_SHOWN, "other")),
         _ => format!("the plugins are {shown}"),
     }
 }
@@ -247,6 +248,7 @@ mod tests {
         let many: Vec<_> = (0..30).map(|n| format!("plugin-{n}")).collect();
         let many: Vec<_> = many.iter().map(String::as_str).collect();
         assert!(hint("zzz", &many).ends_with("plugin-19 and 10 others"));
+        assert!(hint("zzz", &many[..21]).ends_with("plugin-19 and 1 other"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::host_event::{HostEvent, Mode, NotificationType};
 use super::terminal::{Lines, OneLine};
-use super::{CallOutcome, Level, Line, NextTry};
+use super::{CallOutcome, Counted, Level, Line, NextTry};
 use crate::size::Size;
 
 // === impl Line ===
@@ -76,9 +76,17 @@ impl HostEvent {
                 write!(f, "lost the Lease {lease}. The host stops")
             }
             Self::HostStopping => f.write_str("stopping"),
-            Self::HostDrained { after_ms, calls_dropped, waiting } => write!(
+            Self::HostDrained { after_ms, calls_dropped, waiting } => {
+                let calls = Counted(*calls_dropped, "call");
+                write!(f, "stopped after {after_ms} ms: {calls} {} dropped, ", were(*calls_dropped))?;
+                match waiting {
+                    1 => f.write_str("1 notification or key waits"),
+                    waiting => write!(f, "{waiting} notifications and keys wait"),
+                }
+            }
+            Self::CallsDropped { calls: 1, after_ms } => write!(
                 f,
-                "stopped after {after_ms} ms: {calls_dropped} calls were dropped, {waiting} notifications and keys wait"
+                "1 call did not end within {after_ms} ms, and was dropped. Its object is delivered again"
             ),
             Self::CallsDropped { calls, after_ms } => write!(
                 f,
@@ -133,7 +141,7 @@ impl HostEvent {
             }
             Self::PluginCompiling { bytes, before } => {
                 write!(f, "compiles its component ({})", Size(*bytes))?;
-                if *before > 0 { write!(f, ", after {before} other components") } else { Ok(()) }
+                if *before > 0 { write!(f, ", after {}", Counted(*before, "other component")) } else { Ok(()) }
             }
             Self::ComponentUnfinished { file, message } => {
                 let stop = full_stop(message);
@@ -232,7 +240,8 @@ impl HostEvent {
                     None => f.write_str("The version that serves gets the call, if it watches the object")?,
                     Some(0) => f.write_str("A fresh instance starts at once")?,
                     Some(wait) => {
-                        write!(f, "A fresh instance starts in {wait} ms, after {losses} losses in a row")?;
+                        let losses = Counted(*losses, "loss");
+                        write!(f, "A fresh instance starts in {wait} ms, after {losses} in a row")?;
                     }
                 }
                 next_try.iter().try_for_each(|NextTry { tries, after_ms }| match after_ms {
@@ -241,7 +250,7 @@ impl HostEvent {
                         ". The next call for {about} is made in {after} ms or later, when no other work is ready \
                          (calls so far: {tries})"
                     ),
-                    None => write!(f, ". {about} is parked after {tries} calls: {PARKED}"),
+                    None => write!(f, ". {about} is parked after {}: {PARKED}", Counted(*tries, "call")),
                 })?;
                 indented(f, output.lines())?;
                 if output.is_empty() {
@@ -280,7 +289,8 @@ impl HostEvent {
                  The host reads the files every few seconds instead"
             ),
             Self::ReportsDropped { count } => {
-                write!(f, "{count} lines of this output were dropped, because it was read too slowly")
+                let lines = Counted(*count, "line");
+                write!(f, "{lines} of this output {} dropped, because it was read too slowly", were(*count))
             }
         }
     }
@@ -289,6 +299,10 @@ impl HostEvent {
 /// What happens to a parked object or key.
 const PARKED: &str = "the host calls again at its next event, when another version of the plugin loads, \
                       after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)";
+
+fn were(n: u64) -> &'static str {
+    if n == 1 { "was" } else { "were" }
+}
 
 /// Returns as much of a digest as identifies it among a few.
 fn short(digest: &str) -> &str {

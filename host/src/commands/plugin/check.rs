@@ -13,7 +13,7 @@ use oarlock_controller::{
     account::Account,
     config::PluginFile,
     rbac::{self, Needs},
-    report::OneLine,
+    report::{Counted, OneLine},
 };
 use oarlock_guest_build::progress;
 use oarlock_plugin::{EngineConfig, Limits};
@@ -58,8 +58,8 @@ pub(super) async fn check(args: CheckArgs, environment: &Environment, engine: En
     match warnings.len() {
         0 => Ok(()),
         n if strict => {
-            let plural = if n == 1 { "warning" } else { "warnings" };
-            Err(Failure::running(anyhow::anyhow!("{n} {plural}, and --strict was given"))
+            let warnings = Counted(n, "warning");
+            Err(Failure::running(anyhow::anyhow!("{warnings}, and --strict was given"))
                 .hint("correct what each warning names, or leave out --strict"))
         }
         _ => Ok(()),

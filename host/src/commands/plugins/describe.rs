@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use oarlock_controller::report::OneLine;
+use oarlock_controller::report::{Counted, OneLine};
 
 use crate::age::Age;
 use crate::table::Table;
@@ -38,6 +38,10 @@ pub(super) fn text(plugin: &PluginView, shadow: Option<&PluginView>) -> String {
     text.record(plugin);
     text.shadow(plugin, shadow);
     text.0
+}
+
+fn waiting(n: u64) -> String {
+    if n == 1 { "1 waits".to_owned() } else { format!("{n} wait") }
 }
 
 // === impl Description ===
@@ -115,12 +119,15 @@ impl Description {
                 (0, _) | (_, 0) => String::new(),
                 (_, age) => format!(", the oldest for {}", short(Duration::from_millis(age))),
             };
+            let delayed = match queue.delayed {
+                1 => "1 waits for its time".to_owned(),
+                n => format!("{n} wait for their time"),
+            };
             self.field(
                 "Work queue",
                 format_args!(
-                    "{} keys due{oldest}, {} wait for their time, {} parked",
-                    queue.n_ready(),
-                    queue.delayed,
+                    "{} due{oldest}, {delayed}, {} parked",
+                    Counted(queue.n_ready(), "key"),
                     queue.parked
                 ),
             );
@@ -152,7 +159,12 @@ impl Description {
         );
         self.field(
             "Instances",
-            format_args!("{}, {} lost, {} restarts", usage.instances, plugin.instances_lost, usage.restarts),
+            format_args!(
+                "{}, {} lost, {}",
+                usage.instances,
+                plugin.instances_lost,
+                Counted(usage.restarts, "restart")
+            ),
         );
         self.field(
             "Memory",
@@ -189,7 +201,8 @@ impl Description {
         self.field(
             "Recorded",
             format_args!(
-                "{file}: {state}, {calls} calls, {lost} lost, {} of {}{secrets}",
+                "{file}: {state}, {}, {lost} lost, {} of {}{secrets}",
+                Counted(*calls, "call"),
                 bytes(*n_bytes),
                 bytes(*limit)
             ),
@@ -210,11 +223,14 @@ impl Description {
             }
         }
         let delivered: u64 = shadow.subscriptions.iter().map(|it| it.backlog.delivered).sum();
-        let waiting: u64 = shadow.subscriptions.iter().map(|it| it.backlog.pending).sum();
+        let pending: u64 = shadow.subscriptions.iter().map(|it| it.backlog.pending).sum();
         let n_keys = shadow.work_queue.as_ref().map_or(0, QueueView::n_ready);
         self.field_of_section(
             "Events",
-            format_args!("{delivered} delivered, {waiting} wait, {n_keys} keys wait"),
+            match n_keys {
+                1 => format!("{delivered} delivered, {}, 1 key waits", waiting(pending)),
+                n_keys => format!("{delivered} delivered, {}, {n_keys} keys wait", waiting(pending)),
+            },
         );
         let usage = &shadow.usage;
         self.field_of_section("Calls", format_args!("{}, {} failed", usage.calls, usage.failures));
@@ -223,13 +239,16 @@ impl Description {
         };
         self.field_of_section(
             "Compared",
-            format_args!("{} writes: {} equal, {} different", it.compared, it.equal, it.different),
+            format_args!("{}: {} equal, {} different", Counted(it.compared, "write"), it.equal, it.different),
         );
         self.field_of_section(
             "Not compared",
             format_args!(
-                "{} by the plugin alone, {} by the shadow alone, {} wait for a counterpart, {} left out",
-                it.only_serving, it.only_shadow, it.waiting, it.left_out
+                "{} by the plugin alone, {} by the shadow alone, {} for a counterpart, {} left out",
+                it.only_serving,
+                it.only_shadow,
+                waiting(it.waiting),
+                it.left_out
             ),
         );
         let mut table = Table::new(&["VERB", "OBJECT", "PATH", "SERVING", "SHADOW"]);

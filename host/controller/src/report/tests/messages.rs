@@ -23,8 +23,11 @@ fn examples() -> Vec<HostEvent> {
         HostEvent::LeadershipLost { lease: text("oarlock/oarlock") },
         HostEvent::HostStopping,
         HostEvent::HostDrained { after_ms: 120, calls_dropped: 1, waiting: 7 },
+        HostEvent::HostDrained { after_ms: 120, calls_dropped: 2, waiting: 1 },
         HostEvent::CallsDropped { calls: 1, after_ms: 20_000 },
+        HostEvent::CallsDropped { calls: 2, after_ms: 20_000 },
         HostEvent::PluginCompiling { bytes: 3 << 20, before: 0 },
+        HostEvent::PluginCompiling { bytes: 3 << 20, before: 1 },
         HostEvent::PluginCompiling { bytes: 3 << 20, before: 2 },
         HostEvent::PluginWaiting { waits_for: vec![text("the first list of v1/pods")] },
         HostEvent::PluginLoaded {
@@ -168,6 +171,7 @@ fn examples() -> Vec<HostEvent> {
         HostEvent::WatchTrouble { resource: text("v1/pods"), message: text("connection refused") },
         HostEvent::WatchRecovered { resource: text("v1/pods") },
         HostEvent::FileWatchTrouble { message: text("too many open files") },
+        HostEvent::ReportsDropped { count: 1 },
         HostEvent::ReportsDropped { count: 12 },
     ]
 }
@@ -280,9 +284,12 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  became leader, and calls the plugins
     error lost the Lease oarlock/oarlock. The host stops. Fix: start it again, then it stands by
     info  stopping
-    info  stopped after 120 ms: 1 calls were dropped, 7 notifications and keys wait
-    warn  1 calls did not end within 20000 ms, and were dropped. Their objects are delivered again
+    info  stopped after 120 ms: 1 call was dropped, 7 notifications and keys wait
+    info  stopped after 120 ms: 2 calls were dropped, 1 notification or key waits
+    warn  1 call did not end within 20000 ms, and was dropped. Its object is delivered again
+    warn  2 calls did not end within 20000 ms, and were dropped. Their objects are delivered again
     info  compiles its component (3.0 MiB)
+    info  compiles its component (3.0 MiB), after 1 other component
     info  compiles its component (3.0 MiB), after 2 other components
     warn  does not serve yet, waits for the first list of v1/pods
     info  version 1.2.0 (0123456789ab) serves after 120 ms: all objects are delivered again
@@ -334,6 +341,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  the watch of v1/pods fails: connection refused. The host tries again
     info  the watch of v1/pods works again
     warn  the system does not report changes of the plugin files: too many open files. The host reads the files every few seconds instead
+    error 1 line of this output was dropped, because it was read too slowly. Fix: read it faster, or print less with --level
     error 12 lines of this output were dropped, because it was read too slowly. Fix: read it faster, or print less with --level
     ");
 }

@@ -2,7 +2,10 @@
 
 use std::{io::Write as _, path::Path, time::Duration};
 
-use oarlock_controller::{config::PluginFile, report::Lines};
+use oarlock_controller::{
+    config::PluginFile,
+    report::{Counted, Lines},
+};
 use oarlock_plugin_test::{Checkpoint, Ran, RunError};
 
 use crate::failure::{Ended, Failure};
@@ -35,8 +38,7 @@ impl Verdict {
             Self::Passed | Self::Accepted => None,
             Self::Differs(ran) => {
                 let n = ran.checkpoints.iter().map(|it| it.differences.len()).sum::<usize>();
-                let plural = if n == 1 { "difference" } else { "differences" };
-                Some((format!("{n} {plural}"), details(&ran.checkpoints)))
+                Some((Counted(n, "difference").to_string(), details(&ran.checkpoints)))
             }
             Self::NotRun(error) => {
                 let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
@@ -78,8 +80,7 @@ fn details(checkpoints: &[Checkpoint]) -> String {
 
 impl Shown {
     pub(super) fn plugin(&self, file: &PluginFile, n_cases: usize) -> Ended {
-        let plural = if n_cases == 1 { "case" } else { "cases" };
-        print(&format!("{}: {n_cases} {plural}\n", file.name))
+        print(&format!("{}: {}\n", file.name, Counted(n_cases, "case")))
     }
 
     pub(super) fn case(&mut self, name: &str, path: &Path, verdict: &Verdict, took: Duration) -> Ended {
@@ -108,11 +109,10 @@ impl Shown {
         if *failed == 0 {
             return Ok(());
         }
-        let plural = if *failed == 1 { "case" } else { "cases" };
         let hint = differs.then_some(
             "correct the plugin or the case; `--accept` writes what happened into the cases, `--name PART` runs only some",
         );
-        Err(Failure::running(anyhow::anyhow!("{failed} {plural} failed")).hint_if(hint))
+        Err(Failure::running(anyhow::anyhow!("{} failed", Counted(*failed, "case"))).hint_if(hint))
     }
 }
 

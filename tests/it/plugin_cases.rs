@@ -182,7 +182,12 @@ fn cases_that_cannot_be_run_are_explained() -> anyhow::Result<()> {
     let output = oarlock(plugin.path(), &["plugin", "test"])?;
     let printed = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{printed}");
-    assert!(printed.contains("start: Widget a is of a kind that the API server does not serve"), "{printed}");
+    assert!(
+        printed.contains(
+            "start: Widget a is of a kind that the API server does not serve: example.com/v1 Widget"
+        ),
+        "{printed}"
+    );
 
     // What happened before is often why.
     let wrong = COPIED.replace("color: red}}\n    objects", "color: blue}}\n    objects");

@@ -106,10 +106,8 @@ impl CaseApi {
             None => {
                 let (group, version) = kind.0.rsplit_once('/').unwrap_or(("", &kind.0));
                 let gvk = GroupVersionKind::gvk(group, version, &kind.1);
-                let found = kube::discovery::pinned_kind(&self.client, &gvk).await.map_err(plain);
-                let found = found.with_context(|| {
-                    format!("{} is of a kind that the API server does not serve", shown(object))
-                })?;
+                let found = kube::discovery::pinned_kind(&self.client, &gvk).await;
+                let found = found.map_err(|error| not_served(object, error))?;
                 self.kinds.insert(kind, found.clone());
                 found
             }
@@ -134,6 +132,21 @@ fn plain(error: kube::Error) -> anyhow::Error {
     }
 }
 
+/// Returns the error of an object of whose kind discovery knows nothing.
+fn not_served(object: &Value, error: kube::Error) -> anyhow::Error {
+    let is_absent = match &error {
+        // The text of this one is the debug output of a Rust type.
+        kube::Error::Discovery(_) => true,
+        kube::Error::Api(status) => status.code == 404,
+        _ => false,
+    };
+    let error = match is_absent {
+        true => anyhow::anyhow!("{} {}", text(object, "/apiVersion"), text(object, "/kind")),
+        false => plain(error),
+    };
+    error.context(format!("{} is of a kind that the API server does not serve", shown(object)))
+}
+
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
@@ -151,5 +164,33 @@ fn shown(object: &Value) -> String {
     match text(object, "/metadata/namespace") {
         "" => format!("{kind} {name}"),
         namespace => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_dev_cluster::{Config, InProcess};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_not_served_is_named_as_in_a_manifest() {
+        let server = InProcess::start(Config::default()).unwrap();
+        let mut api = CaseApi::new(Client::new(server.as_admin(), "default"));
+        let mut refused = async |api_version: &str, kind: &str| {
+            let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
+            format!("{:#}", api.get(&object).await.unwrap_err())
+        };
+        let part = "is of a kind that the API server does not serve";
+        assert_eq!(
+            refused("apps/v1", "Deploymint").await,
+            format!("Deploymint a {part}: apps/v1 Deploymint")
+        );
+        assert_eq!(
+            refused("a.example.com/v1", "Boat").await,
+            format!("Boat a {part}: a.example.com/v1 Boat")
+        );
+        assert_eq!(refused("v1", "Podd").await, format!("Podd a {part}: v1 Podd"));
+        server.shut_down().await;
     }
 }

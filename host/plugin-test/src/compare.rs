@@ -290,6 +290,20 @@ mod tests {
     }
 
     #[test]
+    fn what_happened_several_times_is_accepted_as_often() {
+        let texts = |all: &[&str]| all.iter().map(|it| Value::from(*it)).collect::<Vec<_>>();
+        let requeued = texts(&["p x/b after 10m", "p x/a after 10m", "p x/a after 10m", "p x/a after 10m"]);
+        let actual = Actual { happened: Happened { requeued, ..Happened::default() }, ..Actual::default() };
+        let all = texts(&["p x/a after 10m", "p x/a after 10m", "p x/a after 10m", "p x/b after 10m"]);
+        let one = json!({"requeued": ["p x/a after 10m"]});
+        for (expect, is_new) in [(None, true), (one.as_object(), false)] {
+            let accepted = accepted(expect, &actual, &Metrics::default(), is_new).unwrap();
+            assert_eq!(accepted["requeued"], Value::Array(all.clone()));
+            assert_eq!(differences(&accepted, &actual, &Metrics::default()), []);
+        }
+    }
+
+    #[test]
     fn that_nothing_happened_is_accepted_too() {
         let accepted = |is_new| accepted(None, &Actual::default(), &Metrics::default(), is_new);
         let nothing = json!({"writes": [], "events": [], "failures": []});

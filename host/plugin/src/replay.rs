@@ -73,6 +73,7 @@ impl<'a> Replayer<'a> {
             plugin,
             exact,
             calls: 0,
+            starts: 0,
             imports: 0,
             skipped: 0,
             differences: Vec::new(),
@@ -109,7 +110,8 @@ impl<'a> Replayer<'a> {
                 }
                 if end.forgotten_values > 0 {
                     let n = end.forgotten_values;
-                    self.note(format!("copies of {n} values of Secrets were not replaced: too many values"));
+                    let values = if n == 1 { "value" } else { "values" };
+                    self.note(format!("copies of {n} {values} of Secrets were not replaced: too many values"));
                 }
                 Ok(true)
             }
@@ -205,7 +207,10 @@ impl<'a> Replayer<'a> {
                 ..Difference::of(call)
             });
         }
-        self.report.calls += 1;
+        match call.number {
+            0 => self.report.starts += 1,
+            _ => self.report.calls += 1,
+        }
         self.report.imports += outcome.n_imports;
         each(Step { call, ended: Some(&ended), differences: &differences });
         let differs = !differences.is_empty();

@@ -2,7 +2,10 @@
 
 use std::{io::Write as _, path::Path, time::Duration};
 
-use oarlock_controller::{regular_file, report::OneLine};
+use oarlock_controller::{
+    regular_file,
+    report::{Counted, OneLine},
+};
 use oarlock_plugin::{
     EngineConfig,
     record::{self, Call, Ended, Reader},
@@ -69,8 +72,7 @@ fn absent(record: &Path, call: u64, last: u64) -> Failure {
 fn differing(report: &Report) -> CommandEnded {
     let Some(first) = report.differences.first() else { return Ok(()) };
     let n = report.differences.len();
-    let places = if n == 1 { "place" } else { "places" };
-    let error = anyhow::anyhow!("the component differs from the record in {n} {places}");
+    let error = anyhow::anyhow!("the component differs from the record in {}", Counted(n, "place"));
     Err(Failure::running(error).hint_if(match first.call {
         0 => None,
         call => Some(format!("`--call {call}` prints everything about the first call that differs")),
@@ -133,10 +135,9 @@ fn line(step: &Step<'_>) -> String {
     };
     let Call { instance, function, imports, .. } = call;
     let (function, about) = (OneLine(function).to_string(), about(call));
-    format!(
-        "{number:<10} instance {instance:<3} {function:<10} {about:<40} {:>4} imports  {verdict}\n",
-        imports.len()
-    )
+    let n = imports.len();
+    let imports = if n == 1 { "import" } else { "imports" };
+    format!("{number:<10} instance {instance:<3} {function:<10} {about:<40} {n:>4} {imports:<7}  {verdict}\n")
 }
 
 /// Returns the object or key that a call is about.
@@ -181,7 +182,7 @@ fn end(ended: &Ended) -> String {
 
 /// Returns the result for people.
 fn shown(report: &Report) -> String {
-    let Report { plugin, exact, calls, imports, skipped, differences, notes } = report;
+    let Report { plugin, exact, calls, starts, imports, skipped, differences, notes } = report;
     let mut text = String::new();
     for Difference { call, instance, function, import, at, recorded, actual, comparable } in differences {
         let call =
@@ -206,10 +207,12 @@ fn shown(report: &Report) -> String {
     };
     let skipped = match skipped {
         0 => String::new(),
-        n => format!(", {n} calls skipped: the record lacks a part of them"),
+        1 => ", 1 skipped: the record lacks a part of it".to_owned(),
+        n => format!(", {n} skipped: the record lacks a part of each"),
     };
-    let plugin = OneLine(plugin);
-    text += &format!("{plugin}: {calls} calls, {imports} imports: {verdict}{skipped}\n");
+    let (plugin, calls, starts) = (OneLine(plugin), Counted(*calls, "call"), Counted(*starts, "start"));
+    let imports = Counted(*imports, "import");
+    text += &format!("{plugin}: {calls}, {starts}, {imports}: {verdict}{skipped}\n");
     text
 }
 
@@ -223,6 +226,7 @@ mod tests {
             plugin: "mirror".to_owned(),
             exact: false,
             calls: 7,
+            starts: 1,
             imports: 31,
             skipped: 0,
             differences: vec![Difference {
@@ -243,12 +247,14 @@ mod tests {
           replayed  "b"
         note: the record reached its limit: later calls are not in it
         note: values of Secrets are pseudonyms in this record: a guest that looks at them may differ
-        mirror: 7 calls, 31 imports: 1 different
+        mirror: 7 calls, 1 start, 31 imports: 1 different
         "#);
         report.differences.clear();
         report.notes.clear();
         report.skipped = 2;
-        insta::assert_snapshot!(shown(&report), @"mirror: 7 calls, 31 imports: equal, 2 calls skipped: the record lacks a part of them");
+        insta::assert_snapshot!(shown(&report), @"mirror: 7 calls, 1 start, 31 imports: equal, 2 skipped: the record lacks a part of each");
+        (report.calls, report.starts, report.imports, report.skipped) = (1, 2, 1, 1);
+        insta::assert_snapshot!(shown(&report), @"mirror: 1 call, 2 starts, 1 import: equal, 1 skipped: the record lacks a part of it");
     }
 
     #[test]
@@ -257,6 +263,7 @@ mod tests {
             plugin: "mirror".to_owned(),
             exact: true,
             calls: 7,
+            starts: 1,
             imports: 31,
             skipped: 0,
             differences,
@@ -320,6 +327,7 @@ mod tests {
             plugin: evil.clone(),
             exact: true,
             calls: 1,
+            starts: 1,
             imports: 1,
             skipped: 0,
             differences: vec![Difference {

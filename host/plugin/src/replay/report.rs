@@ -25,11 +25,13 @@ pub struct Report {
     /// Whether the record has all values as they were. If not, a guest that looks at a value of a Secret may
     /// differ without a fault.
     pub exact: bool,
-    /// The calls that were replayed, with the starts of instances.
+    /// The calls that were replayed, without the starts of instances.
     pub calls: u64,
+    /// The starts of instances that were replayed.
+    pub starts: u64,
     /// The imports that were answered.
     pub imports: u64,
-    /// The calls that could not be replayed, since the record lacks a part of them.
+    /// The calls and starts that could not be replayed, since the record lacks a part of them.
     pub skipped: u64,
     /// The differences, in the order of the record: the first one, or up to 1,000 with
     /// [`Options::keep_going`].

@@ -90,7 +90,7 @@ use crate::followed::{Followed, Follower};
 use crate::kube_access::OwnWrites;
 use crate::leadership::Leadership;
 use crate::metrics::{Metrics, PluginMetrics};
-use crate::report::HostEvent;
+use crate::report::{HostEvent, Reporter};
 use crate::schedule::{ActiveSchedules, WallClock};
 use crate::status::{Phase, PluginStatusHandle};
 use crate::tasks::Tasks;
@@ -109,6 +109,7 @@ pub(crate) struct DispatcherShared {
     pub(crate) leadership: Leadership,
     pub(crate) drain: Drain,
     pub(crate) traces: Traces,
+    pub(crate) reporter: Reporter,
 }
 
 /// Calls one plugin.

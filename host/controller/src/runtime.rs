@@ -241,6 +241,7 @@ impl Runtime {
             leadership: leadership.clone(),
             drain: drain.clone(),
             traces,
+            reporter: reporter.clone(),
         };
         if let Some(export) = export {
             let (reporter, drain) = (reporter.clone(), drain.clone());

@@ -11,6 +11,7 @@ use super::due_call::CallKey;
 use super::parked::Parked;
 use super::queue::Key;
 use super::{Dispatcher, PluginQueue};
+use crate::report::{HostEvent, Suspender};
 
 /// Sends commands to the dispatcher of one plugin. Cheap to clone. When the plugin is gone, commands do
 /// nothing.
@@ -121,18 +122,15 @@ impl Dispatcher {
         // A sender of commands that does not wait for the answer does not matter.
         match command {
             Command::Suspend(done) => {
-                self.is_suspended = true;
-                self.apply_suspension(active);
+                self.decide_suspension(active, Suspender::Operator, true);
                 let _ = done.send(());
             }
             Command::Resume(is_still_suspended) => {
-                self.is_suspended = false;
-                self.apply_suspension(active);
+                self.decide_suspension(active, Suspender::Operator, false);
                 let _ = is_still_suspended.send(self.is_suspended());
             }
             Command::Declare { is_suspended, done } => {
-                self.is_declared_suspended = is_suspended;
-                self.apply_suspension(active);
+                self.decide_suspension(active, Suspender::Definition, is_suspended);
                 let _ = done.send(());
             }
             Command::Redeliver(what, answer) => {
@@ -146,6 +144,30 @@ impl Dispatcher {
                 let parked = active.map(|active| active.list_parked(&self.queue)).unwrap_or_default();
                 let _ = answer.send(parked);
             }
+        }
+    }
+
+    /// Notes and applies what one of the two who may stop the calls has decided, and reports it if it is
+    /// another decision than before.
+    fn decide_suspension(
+        &mut self,
+        active: Option<&mut ActiveGeneration>,
+        by: Suspender,
+        is_suspended: bool,
+    ) {
+        let decision = match by {
+            Suspender::Operator => &mut self.is_suspended,
+            Suspender::Definition => &mut self.is_declared_suspended,
+        };
+        let was_suspended = std::mem::replace(decision, is_suspended);
+        let generation = active.as_ref().map_or(0, |active| active.number);
+        self.apply_suspension(active);
+        if is_suspended != was_suspended {
+            let event = match is_suspended {
+                true => HostEvent::PluginSuspended { by },
+                false => HostEvent::PluginResumed { by, stays_suspended: self.is_suspended() },
+            };
+            self.shared.reporter.about(&self.plugin, generation).report(event);
         }
     }
 

@@ -30,6 +30,16 @@ pub enum Mode {
     TakeOver,
 }
 
+/// Who stops the calls of a plugin.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Suspender {
+    /// An operator, with `oarlock suspend`.
+    Operator,
+    /// The plugin's file or object, with `suspend: true`.
+    Definition,
+}
+
 /// The structured fields of a guest's log line, in the guest's order. Serialises as a JSON object.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Pairs(pub Vec<(String, String)>);
@@ -253,6 +263,19 @@ pub enum HostEvent {
     PluginUnloaded {
         /// Why.
         reason: &'static str,
+    },
+    /// The calls of a plugin are stopped. Its notifications and keys wait.
+    PluginSuspended {
+        /// Who stopped them.
+        by: Suspender,
+    },
+    /// One of the two who may stop the calls of a plugin allows them again.
+    PluginResumed {
+        /// Who allows them.
+        by: Suspender,
+        /// The other one still stops them.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        stays_suspended: bool,
     },
     /// A subscription opened: its Listener receives notifications.
     SubscriptionOpened {
@@ -490,6 +513,8 @@ impl HostEvent {
             | Self::PluginCompiling { .. }
             | Self::PluginLoaded { .. }
             | Self::PluginUnloaded { .. }
+            | Self::PluginSuspended { .. }
+            | Self::PluginResumed { .. }
             | Self::PluginAccepted { .. }
             | Self::SourceReadable { .. }
             | Self::PluginExample { .. }

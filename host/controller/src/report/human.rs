@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::host_event::{HostEvent, Mode, NotificationType};
 use super::terminal::{Lines, OneLine};
-use super::{CallOutcome, Counted, Level, Line, NextTry};
+use super::{CallOutcome, Counted, Level, Line, NextTry, Suspender};
 use crate::size::Size;
 
 // === impl Line ===
@@ -166,6 +166,22 @@ impl HostEvent {
                 write!(f, "the host panicked in {doing}: {message}. The host loads the plugin again")
             }
             Self::PluginUnloaded { reason } => write!(f, "unloaded: {reason}"),
+            Self::PluginSuspended { by: Suspender::Operator } => f.write_str(
+                "suspended by `oarlock suspend`: it is not called until `oarlock resume`. Its notifications and keys wait",
+            ),
+            Self::PluginSuspended { by: Suspender::Definition } => f.write_str(
+                "suspended: its file or object has `suspend: true`. Its notifications and keys wait",
+            ),
+            Self::PluginResumed { by, stays_suspended } => f.write_str(match (by, stays_suspended) {
+                (Suspender::Operator, false) => "resumed by `oarlock resume`",
+                (Suspender::Operator, true) => {
+                    "resumed by `oarlock resume`, and stays suspended: its file or object has `suspend: true`"
+                }
+                (Suspender::Definition, false) => "resumed: its file or object does not suspend it any more",
+                (Suspender::Definition, true) => {
+                    "its file or object does not suspend it any more. It stays suspended until `oarlock resume`"
+                }
+            }),
             Self::SubscriptionOpened { subscription, resource, namespaces } => {
                 write!(f, "subscription {subscription} watches {resource} in ")?;
                 match namespaces {

@@ -56,6 +56,34 @@ async fn a_plugin_that_its_definition_suspends_stays_suspended_when_an_operator_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_suspension_and_its_end_are_reported_once_with_who_decided() {
+    let mut rig = Rig::new(&["n/a"]).await;
+    rig.commands.declare(false).await;
+    rig.commands.suspend().await;
+    rig.commands.suspend().await;
+    rig.serve(|_| done()).await;
+    rig.commands.declare(true).await;
+    rig.commands.declare(true).await;
+    rig.commands.resume().await;
+    rig.commands.declare(false).await;
+    rig.commands.resume().await;
+    rig.commands.suspend().await;
+    rig.commands.declare(true).await;
+    rig.commands.declare(false).await;
+    rig.commands.resume().await;
+    insta::assert_snapshot!(rig.suspensions().join("\n"), @"
+    info #0 suspended by `oarlock suspend`: it is not called until `oarlock resume`. Its notifications and keys wait
+    info #1 suspended: its file or object has `suspend: true`. Its notifications and keys wait
+    info #1 resumed by `oarlock resume`, and stays suspended: its file or object has `suspend: true`
+    info #1 resumed: its file or object does not suspend it any more
+    info #1 suspended by `oarlock suspend`: it is not called until `oarlock resume`. Its notifications and keys wait
+    info #1 suspended: its file or object has `suspend: true`. Its notifications and keys wait
+    info #1 its file or object does not suspend it any more. It stays suspended until `oarlock resume`
+    info #1 resumed by `oarlock resume`
+    ");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_suspended_plugin_whose_instances_trap_at_their_start_gets_none_until_it_is_resumed() {
     let mut rig = Rig::new(&["n/a"]).await;
     rig.serve(|call| if call.text == "add a@2" && call.n_before == 0 { trap() } else { done() }).await;

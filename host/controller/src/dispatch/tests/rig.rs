@@ -200,6 +200,7 @@ impl Rig {
             leadership: leadership.clone(),
             drain: drain.clone(),
             traces: Traces::default(),
+            reporter: reporter.clone(),
         };
         let queue = PluginQueue::default();
         let name: Arc<str> = "p".into();
@@ -420,6 +421,17 @@ impl Rig {
             _ => None,
         };
         self.lines().filter_map(lost).collect()
+    }
+
+    /// Returns the suspensions and their ends that were reported since the last call.
+    pub(super) fn suspensions(&mut self) -> Vec<String> {
+        let shown = |line: report::Line| match line.event {
+            report::HostEvent::PluginSuspended { .. } | report::HostEvent::PluginResumed { .. } => {
+                Some(format!("{} #{} {}", line.event.level(), line.generation?, line.event))
+            }
+            _ => None,
+        };
+        self.lines().filter_map(shown).collect()
     }
 
     fn lines(&mut self) -> impl Iterator<Item = report::Line> {

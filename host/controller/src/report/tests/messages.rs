@@ -90,6 +90,12 @@ fn examples() -> Vec<HostEvent> {
         HostEvent::PluginPanicked { doing: text("its calls"), message: text("index out of bounds") },
         HostEvent::PluginUnloaded { reason: crate::reload::FILE_GONE },
         HostEvent::PluginUnloaded { reason: crate::reload::OBJECT_GONE },
+        HostEvent::PluginSuspended { by: Suspender::Operator },
+        HostEvent::PluginSuspended { by: Suspender::Definition },
+        HostEvent::PluginResumed { by: Suspender::Operator, stays_suspended: false },
+        HostEvent::PluginResumed { by: Suspender::Operator, stays_suspended: true },
+        HostEvent::PluginResumed { by: Suspender::Definition, stays_suspended: false },
+        HostEvent::PluginResumed { by: Suspender::Definition, stays_suspended: true },
         HostEvent::SubscriptionOpened {
             subscription: text("pods"),
             resource: text("v1/pods"),
@@ -241,6 +247,8 @@ fn has_example(event: &HostEvent) {
         | HostEvent::PluginWaiting { .. }
         | HostEvent::PluginPanicked { .. }
         | HostEvent::PluginUnloaded { .. }
+        | HostEvent::PluginSuspended { .. }
+        | HostEvent::PluginResumed { .. }
         | HostEvent::SourceReadable { .. }
         | HostEvent::SubscriptionOpened { .. }
         | HostEvent::SubscriptionForbidden { .. }
@@ -313,6 +321,12 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     error the host panicked in its calls: index out of bounds. The host loads the plugin again. Fix: report this, it is a bug of the host
     info  unloaded: its file was removed, or names another plugin
     info  unloaded: its object was removed, names another account, or may not be run any more. The conditions of an object that exists say why
+    info  suspended by `oarlock suspend`: it is not called until `oarlock resume`. Its notifications and keys wait
+    info  suspended: its file or object has `suspend: true`. Its notifications and keys wait
+    info  resumed by `oarlock resume`
+    info  resumed by `oarlock resume`, and stays suspended: its file or object has `suspend: true`
+    info  resumed: its file or object does not suspend it any more
+    info  its file or object does not suspend it any more. It stays suspended until `oarlock resume`
     info  subscription pods watches v1/pods in all namespaces
     info  subscription pods watches v1/pods in a, b
     error subscription pods of v1/pods closed, Forbidden: the account default/hello may not list v1/pods. Fix: grant what `oarlock rbac` prints for this plugin (for a Plugin object: for its component, with --service-account), or remove the subscription from the plugin

@@ -2,6 +2,7 @@
 
 mod describe;
 
+use oarlock_controller::report::{OneLine, shown_file, with_object_names};
 use serde_json::Value;
 
 use super::plugin_name;
@@ -10,7 +11,7 @@ use crate::args::{ListFormat, PluginsArgs};
 use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::{Ended, Failure};
 use crate::table::Table;
-use crate::view::{PluginView, PluginsView, bytes};
+use crate::view::{PluginView, PluginsView, RefusedFile, bytes};
 
 /// How many characters of a digest the table shows.
 const DIGEST: usize = 12;
@@ -47,8 +48,7 @@ pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
         let view: PluginsView = parse(&page)?;
         if is_first {
             for refused in &view.refused_files {
-                let message = oarlock_controller::report::OneLine(&refused.message);
-                eprintln!("note: {} is refused: {message}", refused.file.escape_debug());
+                eprintln!("note: {}", refusal(refused));
             }
         }
         is_first = false;
@@ -118,12 +118,18 @@ fn table(plugins: &[PluginView], is_wide: bool) -> Table {
                 states.collect::<Vec<_>>().join(","),
                 resources.collect::<Vec<_>>().join(","),
                 plugin.service_account.clone(),
-                plugin.file.clone(),
+                shown_file(&plugin.file).into_owned(),
             ]);
         }
         table.row(row);
     }
     table
+}
+
+/// Returns a line about a file or object that defines no plugin.
+fn refusal(RefusedFile { file, message }: &RefusedFile) -> String {
+    let (file, message) = (shown_file(file), with_object_names(message));
+    format!("{} is refused: {}", file.escape_debug(), OneLine(message))
 }
 
 /// Returns the phase, and whether a version is refused, or a newer one waits.
@@ -234,6 +240,25 @@ mod tests {
           apply   200    7
         Recorded:         no
         ");
+    }
+
+    #[test]
+    fn the_file_of_an_object_is_shown_as_the_object() {
+        let path = "/plugins.oarlock.dev/team-a/mirror/4f2a-1/mirror";
+        let mut of_object = PluginView { file: path.to_owned(), ..plugin() };
+        let message = format!("{path}: the plugin name is already used in mirror.yaml");
+        let error = serde_json::json!({"time": "2000-01-01T00:00:00Z", "message": message});
+        of_object.refused = Some(serde_json::from_value(error).unwrap());
+        let text = describe::text(&of_object, None);
+        assert!(text.contains("File:             Plugin team-a/mirror\n"), "{text}");
+        assert!(text.contains(" ago: Plugin team-a/mirror: the plugin name is already used in"), "{text}");
+        let row = table(&[of_object], true).text(false);
+        assert!(row.trim_end().ends_with("Plugin team-a/mirror"), "{row}");
+        let refused = |file: &str| {
+            refusal(&RefusedFile { file: file.to_owned(), message: format!("{path}: no\u{1b}") })
+        };
+        assert_eq!(refused("q.yaml"), r"q.yaml is refused: Plugin team-a/mirror: no\u{1b}");
+        assert_eq!(refused("Plugin a.b"), r"Plugin a/b is refused: Plugin team-a/mirror: no\u{1b}");
     }
 
     #[test]

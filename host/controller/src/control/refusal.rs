@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::dispatch::{Redeliver, RedeliverError};
 use crate::reload::RollbackError;
-use crate::report::Counted;
+use crate::report::{Counted, shown_file, with_object_names};
 use crate::status::RefusedFile;
 
 /// How many names a message lists.
@@ -73,6 +73,7 @@ impl Refusal {
     pub(super) fn refused_object(plugin: &str, refused: &RefusedFile) -> Self {
         let RefusedFile { file, message } = refused;
         let object = Object::of(plugin);
+        let (file, message) = (shown_file(file), with_object_names(message));
         let error = format!("the host does not run plugin {plugin}: it refuses {file}: {message}");
         Self::new(StatusCode::NOT_FOUND, error)
             .hint(format!("`kubectl describe {object}` shows the conditions of the object"))

@@ -128,7 +128,7 @@ async fn an_object_that_is_refused_is_listed_and_its_plugin_is_not_unknown() {
     assert_eq!(page["refused-files"], expected);
     let (status, body) = ask(&all, "POST", "/v1/plugins/a.mirror/suspend", "").await;
     assert_eq!(status, 404);
-    assert!(body.contains("does not run plugin a.mirror: it refuses Plugin a.mirror: why"), "{body}");
+    assert!(body.contains("does not run plugin a.mirror: it refuses Plugin a/mirror: why"), "{body}");
     control.statuses.set_refused_object("a.mirror", None);
     assert!(ask(&all, "GET", "/v1/plugins/a.mirror", "").await.1.contains("no plugin is named"));
 }

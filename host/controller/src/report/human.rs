@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::host_event::{HostEvent, Mode, NotificationType};
 use super::terminal::{Lines, OneLine};
-use super::{CallOutcome, Counted, Level, Line, NextTry, Suspender};
+use super::{CallOutcome, Counted, Level, Line, NextTry, Suspender, shown_file, with_object_names};
 use crate::size::Size;
 
 // === impl Line ===
@@ -115,7 +115,7 @@ impl HostEvent {
                 "loads the last good version, {version} ({}), since the newest one cannot be used",
                 short(digest)
             ),
-            Self::VersionBeforeRefused { message, hint: _ } => f.write_str(message),
+            Self::VersionBeforeRefused { message, hint: _ } => f.write_str(&with_object_names(message)),
             Self::StateTrouble { message, hint: _ } => write!(
                 f,
                 "{message}. The host continues; after a restart it may lack the last good version or the \
@@ -128,10 +128,11 @@ impl HostEvent {
                  host (--cache-dir names the folder)"
             ),
             Self::PluginRefused { file, message, hint: _, older_version_serves } => {
+                let shown = with_object_names(message);
                 match message.strip_prefix(file.as_str()) {
                     // The message begins with the place in the file.
-                    Some(_) => write!(f, "refused: {message}")?,
-                    None => write!(f, "{file} refused: {message}")?,
+                    Some(_) => write!(f, "refused: {shown}")?,
+                    None => write!(f, "{} refused: {shown}", shown_file(file))?,
                 }
                 f.write_str(full_stop(message))?;
                 f.write_str(match older_version_serves {
@@ -151,10 +152,10 @@ impl HostEvent {
                 )
             }
             Self::PluginAccepted { file, serves: true } => {
-                write!(f, "{file} is valid again. The version that serves was made from it")
+                write!(f, "{} is valid again. The version that serves was made from it", shown_file(file))
             }
             Self::PluginAccepted { file, serves: false } => {
-                write!(f, "{file} is valid again. No version serves yet")
+                write!(f, "{} is valid again. No version serves yet", shown_file(file))
             }
             Self::SourceReadable { file } => write!(f, "{file} can be read again"),
             // The command follows, each of its lines on a line of its own.

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use oarlock_controller::report::{Counted, OneLine};
+use oarlock_controller::report::{Counted, OneLine, shown_file, with_object_names};
 
 use crate::age::Age;
 use crate::table::Table;
@@ -21,7 +21,7 @@ pub(super) fn text(plugin: &PluginView, shadow: Option<&PluginView>) -> String {
     let mut text = Description::default();
     text.field("Name", &plugin.name);
     text.field("Phase", super::phase(plugin));
-    text.field("File", &plugin.file);
+    text.field("File", shown_file(&plugin.file));
     text.field("Component", &plugin.component);
     text.field("Service account", &plugin.service_account);
     text.field("Generation", plugin.generation);
@@ -59,6 +59,7 @@ impl Description {
 
     fn error(&mut self, name: &str, error: Option<&RecordedError>) {
         if let Some(RecordedError { time, message }) = error {
+            let message = with_object_names(message);
             self.field(name, format_args!("{} ago: {message}", Age(time.elapsed())));
         }
     }

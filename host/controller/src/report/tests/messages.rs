@@ -78,10 +78,31 @@ fn examples() -> Vec<HostEvent> {
             hint: Some(text("build it")),
             older_version_serves: true,
         },
+        HostEvent::PluginRefused {
+            file: text("/plugins.oarlock.dev/team-a/mirror/4f2a-1/mirror"),
+            message: text("it is no component"),
+            hint: None,
+            older_version_serves: true,
+        },
+        HostEvent::PluginRefused {
+            file: text("Plugin team-a.mirror"),
+            message: text("the spec cannot be read"),
+            hint: None,
+            older_version_serves: false,
+        },
+        HostEvent::PluginRefused {
+            file: text("/clusterplugins.oarlock.dev/census/4f2a-1/census"),
+            message: text(
+                "/clusterplugins.oarlock.dev/census/4f2a-1/census: the plugin name `census` is already used in census.yaml",
+            ),
+            hint: None,
+            older_version_serves: false,
+        },
         HostEvent::ComponentUnfinished { file: text("hello.wasm"), message: text("the file is empty") },
         HostEvent::ComponentUnfinished { file: text("hello.wasm"), message: text("was it copied?") },
         HostEvent::PluginAccepted { file: text("hello.yaml"), serves: true },
         HostEvent::PluginAccepted { file: text("hello.yaml"), serves: false },
+        HostEvent::PluginAccepted { file: text("/plugins.oarlock.dev/a/b/4f2a-1/c"), serves: true },
         HostEvent::SourceReadable { file: text("plugins") },
         HostEvent::PluginExample {
             text: text("hello greets each Pod:"),
@@ -312,10 +333,14 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  its compiled code cannot be stored: the disk is full. It runs, but is compiled again after a restart of the host (--cache-dir names the folder)
     error refused: hello.yaml:3: unknown key `nam`. No version serves
     error hello.wasm refused: the component cannot be read: No such file or directory. The version before keeps serving. Fix: build it
+    error Plugin team-a/mirror refused: it is no component. The version before keeps serving
+    error Plugin team-a/mirror refused: the spec cannot be read. No version serves
+    error refused: ClusterPlugin census: the plugin name `census` is already used in census.yaml. No version serves
     debug hello.wasm cannot be used: the file is empty. It has just changed, so the host reads it again
     debug hello.wasm cannot be used: was it copied? It has just changed, so the host reads it again
     info  hello.yaml is valid again. The version that serves was made from it
     info  hello.yaml is valid again. No version serves yet
+    info  Plugin a/b is valid again. The version that serves was made from it
     info  plugins can be read again
     info  hello greets each Pod:
     error the host panicked in its calls: index out of bounds. The host loads the plugin again. Fix: report this, it is a bug of the host

@@ -1,11 +1,16 @@
 //! Log lines of guests: truncated, and limited to the plugin's rate.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use oarlock_flow_control::{RateLimiter, TokenBucket};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::contract::Level;
 
@@ -16,6 +21,10 @@ pub const MAX_PAIRS: usize = 32;
 /// The maximum lengths of a pair's name and value.
 pub(crate) const MAX_PAIR_NAME_BYTES: usize = 128;
 pub(crate) const MAX_PAIR_VALUE_BYTES: usize = 1 << 10;
+
+/// The shortest time between two reports of dropped lines. A plugin that always exceeds its rate would
+/// otherwise get a report for each line that is written.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Receives the log lines of guests. It is called on runtime workers and must not block.
 pub trait LogSink: Send + Sync + 'static {
@@ -53,6 +62,8 @@ pub struct GuestLog {
     bucket: TokenBucket,
     /// The lines that were dropped since the last report of dropped lines.
     n_suppressed: AtomicU64,
+    /// When dropped lines were reported last.
+    reported_at: Mutex<Option<Instant>>,
 }
 
 // === impl GuestLog ===
@@ -61,7 +72,14 @@ impl GuestLog {
     /// Creates the log of one generation of a plugin.
     pub fn new(plugin: Arc<str>, generation: u64, lines_per_second: u32, sink: Arc<dyn LogSink>) -> Self {
         let bucket = TokenBucket::per_second(f64::from(lines_per_second), lines_per_second);
-        Self { plugin, generation, sink, bucket, n_suppressed: AtomicU64::new(0) }
+        Self {
+            plugin,
+            generation,
+            sink,
+            bucket,
+            n_suppressed: AtomicU64::new(0),
+            reported_at: Mutex::new(None),
+        }
     }
 
     /// Returns the plugin's name.
@@ -88,7 +106,9 @@ impl GuestLog {
             self.n_suppressed.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        self.report_suppressed();
+        if self.is_report_due() {
+            self.report_suppressed();
+        }
         let pairs: Vec<_> = pairs
             .iter()
             .take(MAX_PAIRS)
@@ -98,16 +118,24 @@ impl GuestLog {
         self.put(level, object, cut(message, MAX_MESSAGE_BYTES), &pairs);
     }
 
-    /// Reports the number of suppressed lines, if the rate allows one more line.
+    /// Reports the number of suppressed lines, if that is due and the rate allows one more line.
     pub(crate) fn call_ends(&self) {
-        if self.n_suppressed.load(Ordering::Relaxed) > 0 && self.bucket.try_accept() {
+        if self.is_report_due() && self.bucket.try_accept() {
             self.report_suppressed();
         }
+    }
+
+    /// Returns whether lines were dropped that may be reported now: the first at once, and later ones at
+    /// intervals.
+    fn is_report_due(&self) -> bool {
+        self.n_suppressed.load(Ordering::Relaxed) > 0
+            && self.reported_at.lock().is_none_or(|at| at.elapsed() >= REPORT_INTERVAL)
     }
 
     fn report_suppressed(&self) {
         let suppressed = self.n_suppressed.swap(0, Ordering::Relaxed);
         if suppressed > 0 {
+            *self.reported_at.lock() = Some(Instant::now());
             let lines = suppressed.to_string();
             self.put(
                 Level::Warn,
@@ -119,7 +147,7 @@ impl GuestLog {
     }
 
     fn put(&self, level: Level, object: Option<&str>, message: &str, pairs: &[(&str, &str)]) {
-        let Self { plugin, generation, sink, bucket: _, n_suppressed: _ } = self;
+        let Self { plugin, generation, sink, bucket: _, n_suppressed: _, reported_at: _ } = self;
         sink.write(LogLine { plugin, generation: *generation, level, object, message, pairs });
     }
 }
@@ -179,6 +207,28 @@ mod tests {
         assert_eq!(taken(), ["6", "7"]);
         drop(log);
         assert_eq!(taken(), ["lines beyond the plugin's log rate were dropped lines=1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plugin_that_always_exceeds_its_rate_gets_one_report_in_ten_seconds() {
+        let recorder = Arc::new(Recorder::default());
+        let log = GuestLog::new("greeter".into(), 1, 100, recorder.clone());
+        for _ in 0..25_000 {
+            log.write(Level::Info, None, "line", &[]);
+            log.call_ends();
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        drop(log);
+        let lines = std::mem::take(&mut *recorder.0.lock());
+        let dropped = |line: &&String| line.starts_with("lines beyond the plugin's log rate");
+        let reports: Vec<u64> = lines
+            .iter()
+            .filter(dropped)
+            .filter_map(|line| line.rsplit_once("lines=")?.1.parse().ok())
+            .collect();
+        // The first line beyond the burst, after 10 s, after 20 s, and the rest at the end.
+        assert_eq!(reports.len(), 4, "{reports:?}");
+        assert_eq!(reports.iter().sum::<u64>() + (lines.len() - reports.len()) as u64, 25_000);
     }
 
     #[test]

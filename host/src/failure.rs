@@ -67,6 +67,12 @@ impl Failure {
         }
     }
 
+    /// Changes the hint, if there is one.
+    #[must_use]
+    pub(crate) fn map_hint(self, change: impl FnOnce(String) -> String) -> Self {
+        Self { hint: self.hint.map(change), ..self }
+    }
+
     /// Adds a context in front of the error.
     #[must_use]
     pub(crate) fn context(self, context: impl Display) -> Self {

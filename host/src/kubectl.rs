@@ -6,6 +6,7 @@
 //! ```
 
 mod api;
+mod cluster_flags;
 mod complete;
 mod events;
 mod objects;
@@ -15,10 +16,11 @@ mod suspend;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 pub(crate) use self::api::failure;
 use self::api::{ApiServer, Place};
+use self::cluster_flags::ClusterFlags;
 pub(crate) use self::complete::run as complete;
 use crate::args::{KubectlArgs, KubectlCommand};
 use crate::commands::{lifecycle, logs, parked, top};
@@ -30,10 +32,14 @@ pub(crate) const COMPLETER: &str = "kubectl_complete-oarlock";
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Vec<OsString>) -> ExitCode {
-    let ended = command(KubectlArgs::parse_from(arguments)).await;
-    match ended {
+    let matches = KubectlArgs::command().get_matches_from(arguments);
+    // The command line was checked.
+    let args = KubectlArgs::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let flags = ClusterFlags::given(&matches);
+    match command(args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            let failure = failure.map_hint(|hint| flags.in_commands(&hint));
             failure.print();
             failure.exit_code()
         }

@@ -11,6 +11,7 @@ mod failure;
 mod kubectl;
 mod printer;
 mod private_folder;
+mod shell_word;
 mod shutdown;
 mod size;
 mod state_folder;

@@ -1,8 +1,10 @@
 //! Errors that the caller has to correct end with exit code 2 and a hint.
 
+use std::os::unix::process::CommandExt;
+
 use oarlock_dev_cluster::{Config, DevCluster};
 
-use crate::rig::{kubeconfig, run};
+use crate::rig::{kubeconfig, oarlock, run};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rejected_credentials_and_missing_rights_are_different_errors() {
@@ -25,6 +27,31 @@ async fn rejected_credentials_and_missing_rights_are_different_errors() {
     error: SERVER accepts the credentials of kubeconfig FOLDER/kubeconfig, but this user may not create subjectaccessreviews
     hint:  apply the rights that `oarlock rbac PLUGIN…` prints, or, for a host of Plugin objects, `oarlock install --print`
     ");
+    cluster.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hint_of_kubectl_oarlock_is_about_the_cluster_that_the_user_chose() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = DevCluster::start(Config::default()).await.unwrap();
+    let path = kubeconfig(folder.path(), &cluster.kubeconfig(), "wrong");
+    let stderr = |args: &[&str]| {
+        let mut command = oarlock(folder.path());
+        command.arg0("kubectl-oarlock").env("KUBECONFIG", &path).args(args);
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    insta::assert_snapshot!(stderr(&["plugins"]), @"
+    error: the API server rejects the credentials: Unauthorized
+    hint:  log in to the cluster again; kubectl auth whoami shows whether the API server accepts the login
+    ");
+    insta::assert_snapshot!(stderr(&["top", "-A", "--kubeconfig", "kubeconfig", "--context=oarlock-dev"]), @"
+    error: the API server rejects the credentials: Unauthorized
+    hint:  log in to the cluster again; kubectl --kubeconfig kubeconfig --context oarlock-dev auth whoami shows whether the API server accepts the login
+    ");
+    insta::assert_snapshot!(stderr(&["--context=oarlock-dev", "top", "a.b"]), @r#"
+    error: "a.b" is not the name of a Plugin
+    hint:  `kubectl oarlock --context oarlock-dev plugins -n default` lists the names
+    "#);
     cluster.shut_down().await;
 }
 

@@ -10,6 +10,8 @@ use oarlock_informer::{
 use oarlock_plugin::contract::{Description, Namespaces, Subscription};
 use serde_json::{Map, Value, json};
 
+use crate::shell_word::quoted;
+
 /// The namespace of an object, if the subscription names none.
 const NAMESPACE: &str = "default";
 
@@ -33,15 +35,6 @@ pub(super) fn of(plugin: &str, description: &Description, kubectl: &str) -> Exam
             Example { text: format!("it acts on {}", watched.join(", or ")), command: None }
         }
     }
-}
-
-/// Quotes a word for a shell, if it needs it.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./=:,@%+".contains(it);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn command(plugin: &str, subscription: &Subscription, kubectl: &str) -> Option<String> {

@@ -17,6 +17,7 @@ use oarlock_plugin::contract::Description;
 use tokio::sync::Mutex;
 
 use super::example;
+use crate::shell_word::quoted;
 
 /// The rights of the host, and of every plugin so far.
 pub(super) struct Rights {
@@ -63,7 +64,7 @@ impl Rights {
     pub(super) fn new(client: kube::Client, host: Account, kubeconfig: &Path) -> Self {
         // The command names its kubeconfig, so that a copied command cannot reach another cluster.
         let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
-        let kubectl = format!("kubectl --kubeconfig {}", example::quoted(&kubeconfig.display().to_string()));
+        let kubectl = format!("kubectl --kubeconfig {}", quoted(&kubeconfig.display().to_string()));
         Self { client, host, needs: Mutex::default(), kubectl, examples: std::sync::Mutex::default() }
     }
 

@@ -6,8 +6,8 @@ use oarlock_control_plane::Progress;
 use oarlock_controller::report::{Level, OneLine, Timestamp, to_json};
 use serde_json::{Map, Value, json};
 
-use super::example;
 use crate::args::Output;
+use crate::shell_word::quoted;
 
 /// The parts of a session.
 pub(super) struct Welcome<'a> {
@@ -73,7 +73,7 @@ impl Welcome<'_> {
             Some(real) => real.to_string(),
         };
         let shown = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_path_buf());
-        let shown = example::quoted(&shown.display().to_string());
+        let shown = quoted(&shown.display().to_string());
         let names: Vec<_> = plugins.iter().map(|path| path.display().to_string()).collect();
         let (names, more) = match plugins {
             [] => (

@@ -142,7 +142,12 @@ pub(crate) enum Command {
     Suspend(SuspendArgs),
     /// Calls a suspended plugin again.
     Resume(SuspendArgs),
-    /// Goes back to the version of a plugin that served before.
+    /// Goes back to the newest version that passed its probation, else to the one before.
+    ///
+    /// It takes the first of these that exists, without versions in quarantine: the newest version that
+    /// passed its probation since the host was started, the version that served before, the last good version
+    /// on disk. The version that it leaves is in quarantine then: the host does not try it again until its
+    /// component or its settings change, or --release is given.
     Rollback(RollbackArgs),
     /// Prints the completions of this command line for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]

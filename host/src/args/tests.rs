@@ -58,7 +58,7 @@ fn help_lists_commands_and_arguments() {
       redeliver     Makes the host try parked objects or keys again, now
       suspend       Stops the calls of a plugin. Its notifications wait
       resume        Calls a suspended plugin again
-      rollback      Goes back to the version of a plugin that served before
+      rollback      Goes back to the newest version that passed its probation, else to the one before
       completions   Prints the completions of this command line for a shell
       help          Print this message or the help of the given subcommand(s)
 

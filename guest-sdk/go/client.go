@@ -23,7 +23,8 @@ type Client[T any] struct {
 
 // Written is the object after a write.
 type Written struct {
-	Name, UID string
+	// Namespace is empty for cluster-scoped objects.
+	Namespace, Name, UID string
 	// ResourceVersion is for [Lister.WaitUntilSeen].
 	ResourceVersion string
 }
@@ -139,7 +140,7 @@ func (c *Client[T]) Create(namespace string, object any) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
-	return written(host.Current().Client.Create(c.target.wit(), namespace, string(text)))
+	return writtenIn(namespace)(host.Current().Client.Create(c.target.wit(), namespace, string(text)))
 }
 
 // Apply applies an object, server-side, with the plugin's name as field manager.
@@ -148,7 +149,7 @@ func (c *Client[T]) Apply(key ObjectKey, object any, o ApplyOptions) (Written, e
 	if err != nil {
 		return Written{}, err
 	}
-	return written(host.Current().Client.Apply(
+	return writtenIn(key.Namespace)(host.Current().Client.Apply(
 		c.target.wit(), key.wit(), c.subresource, string(text), o.Force, o.Preconditions.wit()))
 }
 
@@ -158,7 +159,7 @@ func (c *Client[T]) Patch(key ObjectKey, patch Patch, preconditions Precondition
 	if err != nil {
 		return Written{}, err
 	}
-	return written(host.Current().Client.Patch(
+	return writtenIn(key.Namespace)(host.Current().Client.Patch(
 		c.target.wit(), key.wit(), c.subresource, patch.kind, string(body), preconditions.wit()))
 }
 
@@ -170,7 +171,8 @@ func (c *Client[T]) Replace(key ObjectKey, object any) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
-	return written(host.Current().Client.Replace(c.target.wit(), key.wit(), c.subresource, string(text)))
+	return writtenIn(key.Namespace)(host.Current().Client.Replace(
+		c.target.wit(), key.wit(), c.subresource, string(text)))
 }
 
 // Scale sets the number of replicas through the subresource scale, which [Client.Subresource] declares.
@@ -206,6 +208,12 @@ func (p Preconditions) wit() client.Preconditions {
 	return client.Preconditions{Uid: option(p.UID), ResourceVersion: option(p.ResourceVersion)}
 }
 
-func written(w client.Written, err error) (Written, error) {
-	return Written{Name: w.Name, UID: w.Uid, ResourceVersion: w.ResourceVersion}, fault(err)
+// writtenIn converts the result of a write in a namespace, which the host's answer does not repeat.
+func writtenIn(namespace string) func(client.Written, error) (Written, error) {
+	return func(w client.Written, err error) (Written, error) {
+		if err != nil {
+			return Written{}, fault(err)
+		}
+		return Written{namespace, w.Name, w.Uid, w.ResourceVersion}, nil
+	}
 }

@@ -131,9 +131,15 @@ func TestTheClientWritesWithPreconditions(t *testing.T) {
 	if object.ResourceVersion != created.ResourceVersion || object.UID != created.UID {
 		t.Errorf("%v is not what was created: %v", object.ObjectRef, created)
 	}
+	if created.Namespace != "a" || created.Name != "x" {
+		t.Errorf("another object was created: %v", created)
+	}
 	patch := oarlock.MergePatch(map[string]any{"data": map[string]any{"a": nil, "b": "2"}})
-	_, err = client.Patch(key("x"), patch, object.Unchanged())
+	patched, err := client.Patch(key("x"), patch, object.Unchanged())
 	must(t, err)
+	if patched.Namespace != "a" {
+		t.Errorf("another object was patched: %v", patched)
+	}
 	if _, err := client.Patch(key("x"), patch, object.Unchanged()); !errors.Is(err, oarlock.ErrConflict) {
 		t.Errorf("unexpected error %v", err)
 	}

@@ -369,6 +369,8 @@ typedef struct {
 
 // The object after a write. NULL may be given in place of it.
 typedef struct {
+    // Empty for cluster-scoped objects.
+    const char *ns;
     const char *name;
     const char *uid;
     const char *resource_version;

@@ -16,11 +16,12 @@ static oarlock_plugin_client_preconditions_t preconditions(const oarlock_write *
 }
 
 // Returns the result of a write.
-static oarlock_error result(bool done, const oarlock_plugin_client_written_t *answer,
+static oarlock_error result(bool done, const char *ns, const oarlock_plugin_client_written_t *answer,
                             const oarlock_plugin_types_error_t *error, oarlock_written *written) {
     if (!done) return oarlock_error_from(error);
     if (written) {
         *written = (oarlock_written){
+            .ns = oarlock_format("%s", ns ? ns : ""),
             .name = oarlock_text(answer->name),
             .uid = oarlock_text(answer->uid),
             .resource_version = oarlock_text(answer->resource_version),
@@ -56,7 +57,7 @@ oarlock_error oarlock_client_create(oarlock_gvr target, const char *ns, const ch
     oarlock_plugin_client_written_t answer;
     oarlock_plugin_types_error_t error;
     bool done = oarlock_plugin_client_create(&resource, &in, &body, &answer, &error);
-    return result(done, &answer, &error, written);
+    return result(done, ns, &answer, &error, written);
 }
 
 oarlock_error oarlock_client_apply(oarlock_gvr target, oarlock_key key, const char *json,
@@ -71,7 +72,7 @@ oarlock_error oarlock_client_apply(oarlock_gvr target, oarlock_key key, const ch
     oarlock_plugin_types_error_t error;
     bool done =
         oarlock_plugin_client_apply(&resource, &at, &part, &body, write->force, &conditions, &answer, &error);
-    return result(done, &answer, &error, written);
+    return result(done, key.ns, &answer, &error, written);
 }
 
 oarlock_error oarlock_client_patch(oarlock_gvr target, oarlock_key key, oarlock_patch_kind kind,
@@ -86,7 +87,7 @@ oarlock_error oarlock_client_patch(oarlock_gvr target, oarlock_key key, oarlock_
     oarlock_plugin_types_error_t error;
     bool done = oarlock_plugin_client_patch(&resource, &at, &part, (oarlock_plugin_client_patch_kind_t)kind,
                                             &patch, &conditions, &answer, &error);
-    return result(done, &answer, &error, written);
+    return result(done, key.ns, &answer, &error, written);
 }
 
 oarlock_error oarlock_client_replace(oarlock_gvr target, oarlock_key key, const char *subresource,
@@ -98,7 +99,7 @@ oarlock_error oarlock_client_replace(oarlock_gvr target, oarlock_key key, const 
     oarlock_plugin_client_written_t answer;
     oarlock_plugin_types_error_t error;
     bool done = oarlock_plugin_client_replace(&resource, &at, &part, &body, &answer, &error);
-    return result(done, &answer, &error, written);
+    return result(done, key.ns, &answer, &error, written);
 }
 
 oarlock_error oarlock_client_delete_with(oarlock_gvr target, oarlock_key key, const oarlock_write *write,

@@ -310,13 +310,15 @@ static void writes_are_converted(void) {
     oarlock_written written;
     OARLOCK_CHECK_OK(
         oarlock_client_create(PODS, "home", OARLOCK_JSON({"metadata": {"name": "web"}}), &written));
+    OARLOCK_CHECK_TEXT(written.ns, "home");
     OARLOCK_CHECK_TEXT(written.name, "web");
     OARLOCK_CHECK_TEXT(written.uid, "uid-1");
     OARLOCK_CHECK_TEXT(written.resource_version, "1");
     oarlock_object object = {"home", "web", written.uid, written.resource_version};
     oarlock_write unchanged = oarlock_if_unchanged(object);
     const char *patch = OARLOCK_JSON({"spec": {"nodeName": "n2"}});
-    OARLOCK_CHECK_OK(oarlock_client_patch(PODS, WEB, OARLOCK_MERGE_PATCH, patch, &unchanged, NULL));
+    OARLOCK_CHECK_OK(oarlock_client_patch(PODS, WEB, OARLOCK_MERGE_PATCH, patch, &unchanged, &written));
+    OARLOCK_CHECK_TEXT(written.ns, "home");
     OARLOCK_CHECK(oarlock_client_patch(PODS, WEB, OARLOCK_MERGE_PATCH, patch, &unchanged, NULL).code ==
                   OARLOCK_CONFLICT);
     const oarlock_write other = {.uid = "other"};

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub use oarlock_sdk_bindings::oarlock::plugin::client::{PatchKind, Preconditions, Propagation, Written};
+use oarlock_sdk_bindings::oarlock::plugin::client as wit;
+pub use oarlock_sdk_bindings::oarlock::plugin::client::{PatchKind, Preconditions, Propagation};
 
 use crate::failure::parse;
 use crate::imports::client;
@@ -40,6 +41,20 @@ pub struct Client {
     force: bool,
     propagation: Propagation,
     grace_period: Option<Duration>,
+}
+
+/// The object after a write.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Written {
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The uid.
+    pub uid: String,
+    /// Pass it to [`Lister::wait_until_seen`](crate::Lister::wait_until_seen) before reading the object from
+    /// the cache.
+    pub resource_version: String,
 }
 
 /// An object that is written: a [`Resource`] that is serializable, or a [`Dynamic`] one.
@@ -215,7 +230,9 @@ impl Client {
     ///
     /// Those of `client.create` in the contract, such as `already-exists`.
     pub fn create(&self, object: &impl Body) -> Result<Written, Error> {
-        client::create(&self.target, &object.place().namespace, &object.text()?)
+        let ObjectKey { namespace, .. } = object.place();
+        let written = client::create(&self.target, &namespace, &object.text()?)?;
+        Ok(Written::of(namespace, written))
     }
 
     /// Applies an object, server-side, with the plugin's name as field manager.
@@ -225,14 +242,17 @@ impl Client {
     /// Those of `client.apply` in the contract.
     pub fn apply(&self, object: &impl Body) -> Result<Written, Error> {
         let Self { target, subresource, preconditions, force, .. } = self;
-        client::apply(target, &object.place(), subresource, &object.text()?, *force, preconditions)
+        let key = object.place();
+        let written = client::apply(target, &key, subresource, &object.text()?, *force, preconditions)?;
+        Ok(Written::of(key.namespace, written))
     }
 
     /// Applies the text of an object.
     #[cfg(feature = "kube-rs")]
     pub(crate) fn apply_text(&self, key: &ObjectKey, text: &str) -> Result<Written, Error> {
         let Self { target, subresource, preconditions, force, .. } = self;
-        client::apply(target, key, subresource, text, *force, preconditions)
+        let written = client::apply(target, key, subresource, text, *force, preconditions)?;
+        Ok(Written::of(key.namespace.clone(), written))
     }
 
     /// Replaces an object by a changed copy of what [`get`](Self::get) or [`list`](Self::list) returned to
@@ -243,7 +263,9 @@ impl Client {
     ///
     /// Those of `client.replace` in the contract; `invalid` for a copy of another version.
     pub fn replace(&self, object: &impl Body) -> Result<Written, Error> {
-        client::replace(&self.target, &object.place(), &self.subresource, &object.text()?)
+        let key = object.place();
+        let written = client::replace(&self.target, &key, &self.subresource, &object.text()?)?;
+        Ok(Written::of(key.namespace, written))
     }
 
     /// Changes an object by a JSON merge patch (RFC 7396).
@@ -262,7 +284,9 @@ impl Client {
     ///
     /// Those of `client.patch` in the contract.
     pub fn patch(&self, key: &ObjectKey, kind: PatchKind, patch: &impl Serialize) -> Result<Written, Error> {
-        client::patch(&self.target, key, &self.subresource, kind, &text(patch)?, &self.preconditions)
+        let Self { target, subresource, preconditions, .. } = self;
+        let written = client::patch(target, key, subresource, kind, &text(patch)?, preconditions)?;
+        Ok(Written::of(key.namespace.clone(), written))
     }
 
     /// Sets the number of replicas, through the subresource `scale`.
@@ -285,6 +309,15 @@ impl Client {
             Ok(()) | Err(Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+// === impl Written ===
+
+impl Written {
+    /// Returns the object after a write in a namespace, which the host's answer does not repeat.
+    fn of(namespace: String, wit::Written { name, uid, resource_version }: wit::Written) -> Self {
+        Self { namespace, name, uid, resource_version }
     }
 }
 

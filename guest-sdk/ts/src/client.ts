@@ -1,6 +1,6 @@
 // Requests to the API server, made as the plugin's ServiceAccount.
 
-import type { Preconditions as WitPreconditions } from "oarlock:plugin/client@0.1.0";
+import type { Preconditions as WitPreconditions, Written as WitWritten } from "oarlock:plugin/client@0.1.0";
 import { client as host } from "#host";
 import { calling, finding } from "./calling.js";
 import type { Fields } from "./pointer.js";
@@ -8,10 +8,12 @@ import { type ObjectKey, type ObjectMeta, type Resource, toKey, toNamespaces, to
 import { allPages, type ListOptions, projectionOf, type Rows } from "./rows.js";
 
 /**
- * The object after a write. Pass it to `waitUntilSeen` of a lister before reading the object from the
- * cache.
+ * The object after a write. It is a key of the object. Pass it to `waitUntilSeen` of a lister before
+ * reading the object from the cache.
  */
 export interface Written {
+  /** Empty for cluster-scoped objects. */
+  readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
@@ -88,7 +90,7 @@ export function list(resource: Resource<object>, options: LiveListOptions = {}):
 /** Creates an object. `metadata.generateName` works as in Kubernetes. */
 export function create<T extends Writable>(resource: Resource<T>, object: T): Written {
   const namespace = object.metadata?.namespace ?? "";
-  return calling(() => host.create(toTarget(resource), namespace, JSON.stringify(object)));
+  return writing(namespace, () => host.create(toTarget(resource), namespace, JSON.stringify(object)));
 }
 
 /**
@@ -102,7 +104,7 @@ export function apply<T extends Writable>(
 ): Written {
   const [target, key] = [toTarget(resource), toKey(object.metadata ?? {})];
   const [text, required] = [JSON.stringify(object), toPreconditions(preconditions)];
-  return calling(() => host.apply(target, key, subresource, text, force, required));
+  return writing(key.namespace, () => host.apply(target, key, subresource, text, force, required));
 }
 
 /** Changes an object, by a merge patch if `type` does not say another format. */
@@ -112,12 +114,11 @@ export function patch(
   patch: object,
   { subresource = "", type = "merge", preconditions }: WriteOptions & { type?: PatchType } = {},
 ): Written {
-  const [target, text, required] = [
-    toTarget(resource),
-    JSON.stringify(patch),
-    toPreconditions(preconditions),
-  ];
-  return calling(() => host.patch(target, toKey(key), subresource, FORMATS[type], text, required));
+  const [target, named] = [toTarget(resource), toKey(key)];
+  const [text, required] = [JSON.stringify(patch), toPreconditions(preconditions)];
+  return writing(named.namespace, () =>
+    host.patch(target, named, subresource, FORMATS[type], text, required),
+  );
 }
 
 /** Replaces an object by a changed copy of what `get` or `list` of this client has returned. */
@@ -127,7 +128,7 @@ export function replace<T extends Writable>(
   { subresource = "" }: { subresource?: string } = {},
 ): Written {
   const [target, key] = [toTarget(resource), toKey(object.metadata ?? {})];
-  return calling(() => host.replace(target, key, subresource, JSON.stringify(object)));
+  return writing(key.namespace, () => host.replace(target, key, subresource, JSON.stringify(object)));
 }
 
 /** Merges values into the status of an object. */
@@ -168,6 +169,12 @@ export function remove(
 }
 
 export { remove as delete };
+
+/** Makes a write in a namespace, which the host's answer does not repeat. */
+function writing(namespace: string, write: () => WitWritten): Written {
+  const { name, uid, resourceVersion } = calling(write);
+  return { namespace, name, uid, resourceVersion };
+}
 
 function toPreconditions({ uid, resourceVersion }: Preconditions = {}): WitPreconditions {
   return { uid: absent(uid), resourceVersion: absent(resourceVersion) } as WitPreconditions;

@@ -78,15 +78,20 @@ test("writes return what was written, and errors have classes", () => {
   const host = inPlugin((host) => {
     const made = { metadata: { namespace: "home", name: "made" }, data: { a: "1" } };
     const written = client.create(configMaps, made);
+    assert.deepEqual([written.namespace, written.name], ["home", "made"]);
+    assert.equal(client.get(configMaps, written)?.metadata?.uid, written.uid, "it is a key");
     assert.throws(() => client.create(configMaps, made), AlreadyExistsError);
     const key = { namespace: "home", name: "made" };
-    client.patch(configMaps, key, { data: { b: "2", a: null } }, { preconditions: written });
+    const patch = { data: { b: "2", a: null } };
+    assert.equal(client.patch(configMaps, key, patch, { preconditions: written }).namespace, "home");
     assert.throws(() => client.patch(configMaps, key, {}, { preconditions: written }), ConflictError);
     client.patch(configMaps, key, [{ op: "add", path: "/data/c", value: "3" }], { type: "json" });
     const live = client.get(configMaps, key);
     assert.ok(live);
-    client.replace(configMaps, { ...live, data: { ...live.data, d: "4" } });
-    client.apply(configMaps, { ...made, data: { e: "5" } }, { force: true });
+    const replaced = client.replace(configMaps, { ...live, data: { ...live.data, d: "4" } });
+    const applied = client.apply(configMaps, { ...made, data: { e: "5" } }, { force: true });
+    assert.deepEqual([replaced.namespace, applied.namespace], ["home", "home"]);
+    assert.equal(client.create(resource("v1/namespaces"), { metadata: { name: "n" } }).namespace, "");
     assert.deepEqual(host.get(configMaps, key)?.data, { b: "2", c: "3", d: "4", e: "5" });
     assert.equal(client.delete(configMaps, key), true);
     assert.equal(client.delete(configMaps, key), false);
@@ -103,6 +108,7 @@ test("writes return what was written, and errors have classes", () => {
       ["patch", "home/made", undefined],
       ["replace", "home/made", undefined],
       ["apply", "home/made", undefined],
+      ["create", "n", undefined],
       ["delete", "home/made", undefined],
       ["delete", "home/made", "not-found"],
     ],

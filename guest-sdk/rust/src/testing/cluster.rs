@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use oarlock_sdk_bindings::oarlock::plugin::client::Written;
 use serde_json::{Value, json};
 
 use super::json_patch;
 use super::recorded::{place, resource};
 use super::selector::merge;
-use crate::client::{PatchKind, Preconditions, Written};
+use crate::client::{PatchKind, Preconditions};
 use crate::{Error, GroupVersionResource, Namespaces, ObjectKey, ObjectRef};
 
 /// Objects by resource, namespace and name.

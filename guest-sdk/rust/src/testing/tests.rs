@@ -126,18 +126,21 @@ fn requests_change_the_cluster_and_are_recorded() {
 
     let at = key("home", "w");
     let id = ObjectRef {
-        namespace: "home".to_owned(),
+        namespace: created.namespace,
         name: created.name,
         uid: created.uid,
         resource_version: created.resource_version,
     };
-    widgets().status().merge_patch(&at, &json!({"status": {"ready": true}, "spec": {"lost": 1}})).unwrap();
+    assert_eq!((id.namespace.as_str(), id.name.as_str()), ("home", "w"));
+    let status = json!({"status": {"ready": true}, "spec": {"lost": 1}});
+    let patched = widgets().status().merge_patch(&at, &status).unwrap();
+    assert_eq!((patched.namespace, patched.name), ("home".to_owned(), "w".to_owned()));
     let stale = widgets().if_unchanged(&id).merge_patch(&at, &json!({"spec": {}}));
     assert!(matches!(stale, Err(Error::Conflict(_))), "{stale:?}");
     let mut object: Value = widgets().get(&at).unwrap().unwrap();
     assert_eq!((&object["status"]["ready"], &object["spec"]), (&json!(true), &Value::Null));
     object["metadata"]["finalizers"] = json!(["example.com/wait"]);
-    widgets().replace(&Dynamic(object.clone())).unwrap();
+    assert_eq!(widgets().replace(&Dynamic(object.clone())).unwrap().namespace, "home");
     assert!(matches!(widgets().replace(&Dynamic(object)), Err(Error::Conflict(_))));
     widgets().delete(&at).unwrap();
     let going: Vec<Object<Widget>> = widgets().list(&Namespaces::All, Matching::default()).unwrap();
@@ -146,7 +149,7 @@ fn requests_change_the_cluster_and_are_recorded() {
     assert_eq!(host.object(&Widget::gvr(), &at), None);
     widgets().delete(&at).unwrap();
     let applied = Widget { metadata, status: None };
-    widgets().force().apply(&applied).unwrap();
+    assert_eq!(widgets().force().apply(&applied).unwrap().namespace, "home");
     let written: Vec<_> = host.writes().iter().map(ToString::to_string).collect();
     let of = |verb: &str| format!("{verb} example.com/v1/widgets home/w");
     let status = "patch example.com/v1/widgets/status home/w".to_owned();

@@ -1,11 +1,13 @@
 //! Requests to the API server.
 
+use oarlock_sdk_bindings::oarlock::plugin::client::Written;
+
 use super::super::cluster::part;
 use super::super::recorded::{Write, resource};
 use super::{
     Error, GroupVersionResource, Page, PageRequest, Projection, State, Value, page, parse, text, with,
 };
-use crate::client::{PatchKind, Preconditions, Propagation, Written};
+use crate::client::{PatchKind, Preconditions, Propagation};
 use crate::testing::selector::{matches_fields, matches_labels};
 use crate::{Namespaces, ObjectKey, key};
 

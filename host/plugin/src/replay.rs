@@ -111,7 +111,9 @@ impl<'a> Replayer<'a> {
                 if end.forgotten_values > 0 {
                     let n = end.forgotten_values;
                     let values = if n == 1 { "value" } else { "values" };
-                    self.note(format!("copies of {n} {values} of Secrets were not replaced: too many values"));
+                    self.note(format!(
+                        "copies of {n} {values} of Secrets were not replaced: too many values"
+                    ));
                 }
                 Ok(true)
             }

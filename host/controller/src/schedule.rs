@@ -146,6 +146,12 @@ impl Runner {
         (Self { plugin, queue, plans, wall_clock, running: Vec::new(), has_started }, sender)
     }
 
+    /// Waits until the sender is dropped.
+    pub(crate) fn abandoned(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut plans = self.plans.clone();
+        async move { while plans.changed().await.is_ok() {} }
+    }
+
     /// Adds keys until the token is cancelled, or the sender is dropped.
     pub(crate) async fn run(mut self, token: CancellationToken) {
         loop {

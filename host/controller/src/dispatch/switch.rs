@@ -33,7 +33,7 @@ impl Dispatcher {
         let took = generation.began.elapsed();
         let (took_ms, took_us) = (milliseconds(took), u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
-        let writes = generation.writes;
+        let writes = generation.writes.clone();
         let view = generation.view();
         let inherited = generation.inherited();
         // A generation that was active on standby alone has not begun to serve.
@@ -62,7 +62,7 @@ impl Dispatcher {
             status.generation = active.number;
             status.version = Some(version.clone());
             status.digest = Some(digest.clone());
-            status.writes = writes;
+            status.writes = writes.writes();
             status.waits_for.clear();
             status.last_error = None;
         });
@@ -88,10 +88,12 @@ impl Dispatcher {
                 schedule::Runner::new(plugin, queue, self.shared.wall_clock.clone(), has_started);
             let name = format!("schedules of {}", self.plugin);
             let leadership = self.shared.leadership.clone();
+            let abandoned = runner.abandoned();
             let run = |token: CancellationToken| async move {
                 tokio::select! {
                     biased;
                     () = token.cancelled() => {}
+                    () = abandoned => {}
                     () = leadership.led() => runner.run(token.clone()).await,
                 }
             };

@@ -6,7 +6,7 @@
 //! the notification is delivered: after a write without an answer or without that proof, and when the
 //! informer has listed since the write began, because a list may join several changes in one.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use oarlock_informer::{
@@ -227,11 +227,13 @@ impl Drop for InFlight {
             }
             std::mem::take(&mut state.held)
         };
-        let mut released = HashSet::new();
+        // A swap may have replaced a listener by another one of the same name.
+        let mut released: Vec<ListenerHandle> = Vec::new();
         for listener in held {
-            if released.insert(listener.name().to_owned()) {
+            if !released.iter().any(|it| it.is_same(&listener)) {
                 // They are checked again, and those of other writes are held again.
                 listener.release_deferred();
+                released.push(listener);
             }
         }
     }

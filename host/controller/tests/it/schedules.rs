@@ -1,6 +1,7 @@
 //! A real guest with schedules.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use oarlock_controller::runtime::{Config, WallClock};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{Rig, until_ok};
 
 /// Counts how often the guest was called with a key of this kind.
 fn n_reconciled(lines: &[Value], kind: &str) -> usize {
@@ -17,23 +18,40 @@ fn n_reconciled(lines: &[Value], kind: &str) -> usize {
 
 /// A wall clock that stands still until the test sets it.
 #[derive(Clone)]
-struct Clock(Arc<Mutex<SystemTime>>);
+struct Clock {
+    time: Arc<Mutex<SystemTime>>,
+    /// How often the host has read it.
+    n_reads: Arc<AtomicUsize>,
+}
 
 // === impl Clock ===
 
 impl Clock {
     fn at(time: &str) -> Self {
-        Self(Arc::new(Mutex::new(parsed(time))))
+        Self { time: Arc::new(Mutex::new(parsed(time))), n_reads: Arc::default() }
     }
 
     fn set(&self, time: &str) {
-        *self.0.lock() = parsed(time);
+        *self.time.lock() = parsed(time);
+    }
+
+    /// Waits until the host has read it: a schedule begins at the time that it has read.
+    async fn is_read(&self) {
+        until_ok("the host to read the clock", async || match self.n_reads.load(Ordering::Acquire) {
+            0 => Err("it has not"),
+            _ => Ok(()),
+        })
+        .await;
     }
 
     /// Starts a host with this clock.
     async fn host(&self) -> Rig {
-        let time = self.0.clone();
-        let wall_clock = WallClock::controlled(move || *time.lock());
+        let Self { time, n_reads } = self.clone();
+        let wall_clock = WallClock::controlled(move || {
+            let now = *time.lock();
+            n_reads.fetch_add(1, Ordering::AcqRel);
+            now
+        });
         Rig::start_with(|config| Config { wall_clock, ..config }).await
     }
 }
@@ -62,6 +80,7 @@ async fn a_time_of_day_fires_in_its_time_zone() {
     let config = json!({"cron": "30 2 * * *", "timeZone": "Europe/Berlin"});
     rig.plugin_with("reconciles", "reconciles", json!({"config": config}));
     rig.serves("reconciles", 1).await;
+    clock.is_read().await;
     // One minute later: the delay of a schedule is at most 30 s.
     clock.set("2026-07-01T00:31:00Z");
     rig.until(|lines| n_reconciled(lines, "tick") == 1).await;

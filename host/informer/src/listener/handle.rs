@@ -98,6 +98,12 @@ impl ListenerHandle {
         state.backlog.take_deferred(key)
     }
 
+    /// Returns whether both are handles of one listener.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Makes all [deferred](Outcome::Defer) objects ready. Returns how many.
     pub fn release_deferred(&self) -> usize {
         let n_released = self.shared.state.lock().backlog.release_deferred();

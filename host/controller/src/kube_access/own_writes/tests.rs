@@ -141,6 +141,27 @@ async fn a_notification_waits_for_the_answer_of_a_write_of_its_object() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_3_the_answer_of_a_write_releases_the_listeners_of_two_versions() {
+    let mut rig = Rig::new().await;
+    let in_flight = rig.own.begins(&target(), "n", "a");
+    rig.api.put("n/a");
+    assert_eq!(rig.next().await, Decision::Hold);
+    // A swap with another declaration has a listener of the same name.
+    let config = ListenerConfig { namespaces: Namespaces::All, ..ListenerConfig::default() };
+    let mut before = std::mem::replace(&mut rig.listener, rig.informer.add_listener(config).unwrap());
+    assert_eq!(before.name(), rig.listener.name());
+    assert_eq!(rig.next().await, Decision::Deliver, "an initial add");
+    rig.api.put("n/a");
+    assert_eq!(rig.next().await, Decision::Hold);
+    drop(in_flight);
+    let both = async {
+        assert_eq!(rig.next().await, Decision::Deliver);
+        before.next().await
+    };
+    assert!(tokio::time::timeout(LIMIT, both).await.is_ok(), "a listener still defers the object");
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_3_what_merged_with_another_change_is_delivered() {
     let mut rig = Rig::new().await;
     let in_flight = rig.own.begins(&target(), "n", "a");

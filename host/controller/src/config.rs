@@ -42,6 +42,9 @@ pub struct PluginFile {
     pub service_account: Account,
     /// The JSON object that the plugin reads through its `config` import.
     pub config: Arc<serde_json::Value>,
+    /// Stands for `config` in the id of the version, if the configuration is of a Secret: others may read the
+    /// id, and must not learn from it what the Secret says.
+    pub config_version: Option<Arc<str>>,
     /// The limits of the plugin.
     pub limits: Limits,
     /// Whether writes of the plugin fail with `suspended`. Notifications are delivered as usual.
@@ -155,6 +158,7 @@ impl PluginFile {
             name,
             component: path.to_owned(),
             config: Arc::new(serde_json::Value::Object(serde_json::Map::new())),
+            config_version: None,
             limits: Limits::default(),
             suspend_writes: false,
             is_suspended: false,
@@ -198,10 +202,11 @@ impl PluginFile {
     }
 
     /// Returns whether both run in the same way, if their components are the same. Only a suspension, which
-    /// needs no new version, may differ.
+    /// needs no new version, may differ, and the version of a Secret that says the same.
     pub(crate) fn is_same_version(&self, other: &Self) -> bool {
-        let is_suspended = self.is_suspended;
-        *self == Self { is_suspended, ..other.clone() }
+        let Self { is_suspended, config_version, .. } = self;
+        let (is_suspended, config_version) = (*is_suspended, config_version.clone());
+        *self == Self { is_suspended, config_version, ..other.clone() }
     }
 
     fn validated(
@@ -253,6 +258,7 @@ impl PluginFile {
             component: folder.join(component),
             service_account,
             config: Arc::new(serde_json::Value::Object(config)),
+            config_version: None,
             limits,
             suspend_writes,
             is_suspended: suspend,

@@ -157,8 +157,6 @@ pub(crate) struct DispatcherHandle {
     /// The active generation.
     pub(crate) active: Arc<ActiveView>,
     pub(crate) commands: Commands,
-    /// The plugin's own writes, which its access stores.
-    pub(crate) own_writes: OwnWrites,
     /// Whether a user or the plugin's definition stops its calls.
     pub(crate) suspension: Follower<Suspension>,
 }
@@ -172,19 +170,18 @@ impl Dispatcher {
         shared: DispatcherShared,
         status: PluginStatusHandle,
         queue: PluginQueue,
+        own_writes: OwnWrites,
     ) -> (Self, DispatcherHandle) {
         let (sender, switches) = mpsc::channel(0);
         let (commands_handle, commands) = Commands::new();
         let active_view = Arc::new(ActiveView::default());
         let metrics = shared.metrics.plugin(&plugin);
-        let own_writes = OwnWrites::default();
         let suspension = Followed::<Suspension>::default();
         let leads = shared.leadership.leads();
         let handle = DispatcherHandle {
             switches: sender,
             active: active_view.clone(),
             commands: commands_handle,
-            own_writes: own_writes.clone(),
             suspension: suspension.follower(),
         };
         let dispatcher = Self {

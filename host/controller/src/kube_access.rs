@@ -45,7 +45,7 @@ pub(crate) use self::{
 };
 use crate::{
     access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, leadership::Leadership,
-    metrics::Writes,
+    metrics::Writes, write_settings::WriteSettings,
 };
 
 /// The parts of a plugin's access.
@@ -80,10 +80,8 @@ pub(crate) struct Parts {
     pub(crate) own_writes: OwnWrites,
     /// Starts the task that records its Events.
     pub(crate) record: StartRecording,
-    /// Whether writes fail with `suspended`.
-    pub(crate) suspends_writes: bool,
-    /// Whether writes are sent as dry runs.
-    pub(crate) dry_run: bool,
+    /// Whether its writes are stored.
+    pub(crate) settings: WriteSettings,
 }
 
 /// The reads, writes and queue of one generation of a plugin.
@@ -93,7 +91,7 @@ pub(crate) struct PluginAccess {
     emitter: Emitter,
     queue: PluginQueue,
     own_writes: OwnWrites,
-    suspends_writes: bool,
+    settings: WriteSettings,
 }
 
 // === impl PluginAccess ===
@@ -121,15 +119,14 @@ impl PluginAccess {
             leadership,
             own_writes,
             record,
-            suspends_writes,
-            dry_run,
+            settings,
         } = parts;
         let cache = Cache::new(&format!("{plugin}#{generation}"), identity.clone(), gate, readers, indices)?;
         let requester =
             Requester::new(client, discovery, Arc::clone(&plugin), identity, rate, writes, leadership);
-        let requester = Arc::new(requester.charged_to(host_bytes).dry_run(dry_run));
+        let requester = Arc::new(requester.charged_to(host_bytes).with_settings(settings.clone()));
         let emitter = Emitter::new(Arc::clone(&requester), record);
-        Ok(Self { cache, requester, emitter, queue, own_writes, suspends_writes })
+        Ok(Self { cache, requester, emitter, queue, own_writes, settings })
     }
 
     /// Builds the declared indices of caches that exist already. Otherwise the first read through an index
@@ -159,7 +156,7 @@ impl PluginAccess {
     }
 
     fn may_write(&self) -> Result<(), Error> {
-        if self.suspends_writes {
+        if self.settings.suspends() {
             let plugin = &self.requester.plugin;
             return Err(Error::Suspended(format!("the operator suspended the writes of plugin {plugin}")));
         }

@@ -126,6 +126,7 @@ mod health;
 mod metrics;
 mod state_folder;
 mod status;
+mod write_settings;
 
 mod chain;
 mod fields;

@@ -15,9 +15,11 @@ mod conditions;
 mod controller;
 pub mod crd;
 mod definitions;
+mod good_versions;
 mod record;
 mod referenced;
 mod resolve;
+mod rolled_back;
 mod status_writer;
 mod statuses;
 mod transitions;
@@ -27,8 +29,9 @@ mod unresolved;
 pub(crate) use self::controller::PluginResources;
 pub use self::controller::{Config, Maxima};
 pub(crate) use self::definitions::{Definitions, Snapshot, is_of_object};
+pub(crate) use self::good_versions::{GoodVersions, Request as GoodVersionsRequest, StatedVersion};
 pub(crate) use self::types::GROUP;
 pub use self::types::{
-    ClusterPlugin, ClusterPluginSpec, ConfigSource, KeyReference, Plugin, PluginSpec, PluginStatus,
-    SubscriptionSummary,
+    ClusterPlugin, ClusterPluginSpec, ConfigSource, GoodVersion, KeyReference, Plugin, PluginSpec,
+    PluginStatus, RolledBackVersion, SubscriptionSummary,
 };

@@ -16,6 +16,7 @@ mod plugin_slot;
 mod prepare;
 mod roll_out;
 mod rollback;
+mod rolled_back;
 mod seen_files;
 mod versions;
 
@@ -46,9 +47,9 @@ use crate::health::Health;
 use crate::identity::Identities;
 use crate::informers::{Informers, Prunings};
 use crate::metrics::Metrics;
-use crate::plugin_resource::{Definitions, Snapshot, is_of_object};
+use crate::plugin_resource::{Definitions, GoodVersions, Snapshot, is_of_object};
 use crate::provision::Provision;
-use crate::recordings::RecordConfig;
+use crate::recordings::Recordings;
 use crate::regular_file::Stamp;
 use crate::report::{HostEvent, Reporter};
 use crate::shadow::{self, Shadows};
@@ -80,11 +81,14 @@ pub(crate) struct Host {
     pub(crate) metrics: Metrics,
     pub(crate) statuses: StatusRegistry,
     pub(crate) provision: Option<Arc<dyn Provision>>,
-    pub(crate) record: Option<Arc<RecordConfig>>,
+    pub(crate) record: Option<Arc<Recordings>>,
     pub(crate) interception: Option<Interception>,
     pub(crate) shadows: Shadows,
     pub(crate) dispatch: DispatcherShared,
     pub(crate) state: StateFolder,
+    /// What Plugin objects define, and which versions their statuses name.
+    pub(crate) definitions: Definitions,
+    pub(crate) good_versions: GoodVersions,
 }
 
 /// Keeps the loaded plugins equal to what the files say.
@@ -93,7 +97,7 @@ pub(crate) struct Reload {
     health: Health,
     sources: Vec<PathBuf>,
     /// The plugins that Plugin objects define.
-    definitions: watch::Receiver<Snapshot>,
+    defined: watch::Receiver<Snapshot>,
     plugins: BTreeMap<Arc<str>, Plugin>,
     /// The last message about each bad file.
     reported: BTreeMap<PathBuf, String>,
@@ -136,14 +140,13 @@ impl Reload {
         host: Arc<Host>,
         health: Health,
         sources: Vec<PathBuf>,
-        definitions: &Definitions,
         requests: mpsc::Receiver<Request>,
     ) -> Self {
         Self {
+            defined: host.definitions.subscribe(),
             host,
             health,
             sources,
-            definitions: definitions.subscribe(),
             plugins: BTreeMap::new(),
             reported: BTreeMap::new(),
             has_read_files: false,
@@ -156,7 +159,7 @@ impl Reload {
     pub(crate) async fn run(mut self, token: CancellationToken) {
         let mut requests = std::mem::replace(&mut self.requests, mpsc::channel(1).1);
         let mut watch = FileWatch::new(&self.host.reporter);
-        let mut definitions = self.definitions.clone();
+        let mut defined = self.defined.clone();
         loop {
             // A file system that does not answer must not delay the host's end.
             let read = tokio::select! {
@@ -180,10 +183,10 @@ impl Reload {
                     () = token.cancelled() => return,
                     () = &mut changed => break,
                     // The sender lives as long as the host.
-                    Ok(()) = definitions.changed() => {
+                    Ok(()) = defined.changed() => {
                         // Many objects change at once: at the start, or with `kubectl apply -f FOLDER`.
                         tokio::time::sleep(COLLECT).await;
-                        definitions.mark_unchanged();
+                        defined.mark_unchanged();
                         break;
                     }
                     Some(request) = requests.recv() => if self.handle(request).await { break },
@@ -219,7 +222,7 @@ impl Reload {
 
     async fn read_files(&self) -> Option<(ReadFiles, Arc<SeenFiles>)> {
         let sources = self.sources.clone();
-        let definitions = self.definitions.borrow().clone();
+        let definitions = self.defined.borrow().clone();
         let provision = self.host.provision.clone();
         let owner = |(name, plugin): (&Arc<str>, &Plugin)| (name.to_string(), plugin.newest.0.path.clone());
         let owners = self.plugins.iter().map(owner).collect();
@@ -303,16 +306,7 @@ impl Reload {
                 };
                 // Its task may not have read it yet.
                 roll_out.read_quarantine(&newest).await;
-                let released = {
-                    let mut quarantine = plugin.slot.quarantine.lock();
-                    let quarantine = quarantine.get_or_insert_default();
-                    let count = quarantine.clear();
-                    (count, quarantine.clone())
-                };
-                let (count, quarantine) = released;
-                if let Some(Err(error)) = self.host.tasks.blocking(move || quarantine.save()).await {
-                    self.host.reporter.report(HostEvent::state_trouble(&error));
-                }
+                let count = roll_out.release().await;
                 plugin.slot.load_again.store(true, Ordering::Release);
                 let _ = reply.send(Ok(count));
                 true
@@ -333,7 +327,8 @@ impl Reload {
             self.drop_plugin(&name);
         }
         if let Some(plugin) = self.plugins.get_mut(&name) {
-            let again = plugin.slot.load_again.swap(false, Ordering::AcqRel);
+            let again = plugin.slot.load_again.swap(false, Ordering::AcqRel)
+                || rolled_back::is_behind_the_leader(&self.host, &plugin.slot);
             if plugin.newest == newest && !again {
                 return Some(plugin.slot.clone());
             }
@@ -343,7 +338,9 @@ impl Reload {
             plugin.newest = newest;
             return None;
         }
-        let (slot, dispatcher) = PluginSlot::new(&self.host, &name, &file);
+        let serving = shadow::serving_of(&name).and_then(|name| self.plugins.get(name));
+        let serving = serving.map(|it| &*it.slot);
+        let (slot, dispatcher) = PluginSlot::new(&self.host, &name, &file, serving);
         let (host, panicked, of) = (self.host.clone(), self.panicked.clone(), name.clone());
         let panicked_at = Arc::new(Mutex::new(None));
         let at = panicked_at.clone();

@@ -32,9 +32,9 @@ use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused}
 use crate::leadership::Leadership;
 pub use crate::metrics::ClientMetrics;
 use crate::metrics::Metrics;
-use crate::plugin_resource::{self, Definitions, PluginResources};
+use crate::plugin_resource::{self, Definitions, GoodVersions, GoodVersionsRequest, PluginResources};
 use crate::provision::Provision;
-use crate::recordings::RecordConfig;
+use crate::recordings::{RecordConfig, Recordings};
 use crate::reload::{self, Host, Reload, Request};
 use crate::report::{HostEvent, Reporter, Timestamp};
 pub use crate::schedule::WallClock;
@@ -135,8 +135,6 @@ pub enum Error {
 struct Inputs {
     /// Plugin files, and folders of them.
     sources: Vec<PathBuf>,
-    /// What Plugin objects define.
-    definitions: Definitions,
     plugin_resources: Option<Arc<plugin_resource::Config>>,
 }
 
@@ -144,13 +142,19 @@ struct Inputs {
 
 impl Inputs {
     /// Starts the tasks that load plugins, as tasks of the host.
-    fn start(&self, host: &Arc<Host>, health: &Health, requests: mpsc::Receiver<Request>) {
-        let Self { sources, definitions, plugin_resources } = self;
+    fn start(
+        self,
+        host: &Arc<Host>,
+        health: &Health,
+        requests: mpsc::Receiver<Request>,
+        good_versions: mpsc::Receiver<GoodVersionsRequest>,
+    ) {
+        let Self { sources, plugin_resources } = self;
         if let Some(config) = plugin_resources {
-            let resources = PluginResources::new(host.clone(), config.clone(), definitions.clone());
+            let resources = PluginResources::new(host.clone(), config, good_versions);
             host.tasks.spawn("plugin-resources", Criticality::Essential, |token| resources.run(token));
         }
-        let reload = Reload::new(host.clone(), health.clone(), sources.clone(), definitions, requests);
+        let reload = Reload::new(host.clone(), health.clone(), sources, requests);
         host.tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
     }
 }
@@ -266,6 +270,7 @@ impl Runtime {
                 informers: informers.clone(),
                 metrics: metrics.clone(),
                 control: control.clone(),
+                tasks: tasks.clone(),
             };
             let (client, reporter) = (client.clone(), reporter.clone());
             let serve = |token| admin.serve(listener, client, reporter, token);
@@ -275,6 +280,7 @@ impl Runtime {
             let (operations, reporter) = (control::all(control), reporter.clone());
             tasks.spawn("control", Criticality::Essential, |token| socket.serve(operations, reporter, token));
         }
+        let (good_versions, good_version_requests) = GoodVersions::new();
         let host = Arc::new(Host {
             tasks: tasks.clone(),
             reporter: reporter.clone(),
@@ -288,18 +294,17 @@ impl Runtime {
             metrics,
             statuses: statuses.clone(),
             provision,
-            record: record.map(Arc::new),
+            record: record
+                .map(|it| Arc::new(Recordings::new(it, tasks.clone(), drain.clone(), reporter.clone()))),
             interception,
             shadows: Shadows::default(),
             dispatch,
             state: StateFolder::new(state_dir),
+            definitions: Definitions::new(),
+            good_versions,
         });
         let failure = Arc::new(Mutex::new(None));
-        let inputs = Inputs {
-            sources,
-            definitions: Definitions::new(),
-            plugin_resources: plugin_resources.map(Arc::new),
-        };
+        let inputs = Inputs { sources, plugin_resources: plugin_resources.map(Arc::new) };
         if let Some(election) = election {
             let candidate = Candidate {
                 host: host.clone(),
@@ -311,7 +316,7 @@ impl Runtime {
             };
             tasks.spawn("election", Criticality::Essential, |token| candidate.run(token));
         }
-        inputs.start(&host, &health, requests);
+        inputs.start(&host, &health, requests, good_version_requests);
         let stopping = async {
             tokio::select! {
                 () = token.cancelled() => {}

@@ -114,9 +114,12 @@ impl StateFolder {
 impl VersionId {
     /// Returns the id of a component that runs as its plugin's file says.
     pub(crate) fn of(component: Digest, file: &PluginFile) -> Self {
-        let mut text = component.to_string();
-        text.push_str(&file.behaviour().to_string());
-        Self(Digest::of(text.as_bytes()))
+        Self::of_hex(&component.to_string(), file)
+    }
+
+    /// The same, of the digest of a component as 64 hexadecimal digits.
+    pub(crate) fn of_hex(component: &str, file: &PluginFile) -> Self {
+        Self(Digest::of(format!("{component}{}", file.behaviour()).as_bytes()))
     }
 }
 

@@ -28,6 +28,8 @@ mod election;
 mod events;
 #[path = "it/faults.rs"]
 mod faults;
+#[path = "it/further_host.rs"]
+mod further_host;
 #[path = "it/hoarding.rs"]
 mod hoarding;
 #[path = "it/mirror.rs"]
@@ -50,6 +52,8 @@ mod repaired_files;
 mod rig;
 #[path = "it/rights.rs"]
 mod rights;
+#[path = "it/roll_backs_of_objects.rs"]
+mod roll_backs_of_objects;
 #[path = "it/rolling_back.rs"]
 mod rolling_back;
 #[path = "it/schedules.rs"]

@@ -20,6 +20,7 @@ impl PluginFile {
             component: _,
             service_account,
             config,
+            config_version: _,
             limits,
             suspend_writes,
             is_suspended,
@@ -63,11 +64,14 @@ impl PluginFile {
     }
 
     /// Returns the settings on which it depends how the plugin behaves. Equal settings and equal components
-    /// are the same version.
+    /// are the same version. A configuration of a Secret is named by its version.
     pub(crate) fn behaviour(&self) -> Value {
         let mut json = self.to_json();
         if let Some(settings) = json.as_object_mut() {
             settings.retain(|key, _| !MAKE_NO_VERSION.contains(&key.as_str()));
+        }
+        if let Some(version) = &self.config_version {
+            json["config"] = json!(version);
         }
         json
     }

@@ -16,15 +16,15 @@ use crate::identity::Identity;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::{HostEvent, Reporter};
 use crate::schedule::SchedulePlan;
-use crate::status::Writes;
 use crate::subscriptions::Subscription;
+use crate::write_settings::WriteSettings;
 
 /// One loaded version of a plugin: everything that it needs to serve, its first instance included.
 pub(crate) struct Generation {
     pub(crate) number: u64,
     pub(crate) version: String,
     pub(crate) digest: String,
-    pub(crate) writes: Writes,
+    pub(crate) writes: WriteSettings,
     pub(crate) identity: Identity,
     pub(crate) stateless: bool,
     pub(crate) exported: Exported,

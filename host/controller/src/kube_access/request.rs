@@ -23,6 +23,7 @@ use crate::{
     leadership::Leadership,
     metrics::Writes,
     traces::RequestTrace,
+    write_settings::WriteSettings,
 };
 
 /// The timeout of a request.
@@ -46,7 +47,7 @@ pub(super) struct Requester {
     impersonate: HeaderValue,
     writes: Writes,
     /// Whether writes are sent as dry runs.
-    dry_run: bool,
+    settings: WriteSettings,
     /// Decides whether this host may write.
     leadership: Leadership,
     /// The plugin's name, which is also its field manager.
@@ -91,15 +92,15 @@ impl Requester {
                 .unwrap_or_else(|_| HeaderValue::from_static("-")),
             identity,
             writes,
-            dry_run: false,
+            settings: WriteSettings::default(),
             leadership,
             plugin,
         }
     }
 
-    /// Sets whether writes are sent as dry runs, so that the API server checks them and stores nothing.
-    pub(super) fn dry_run(self, dry_run: bool) -> Self {
-        Self { dry_run, ..self }
+    /// Sets what decides whether writes are sent as dry runs.
+    pub(super) fn with_settings(self, settings: WriteSettings) -> Self {
+        Self { settings, ..self }
     }
 
     /// Sets the account to which bodies are charged while a request runs.
@@ -136,7 +137,7 @@ impl Requester {
         let body = Bytes::from(body);
         let secret = (is_write && secret_values::is_of_secrets(&path)).then(|| body.clone());
         let mut uri = path;
-        let dry_run = (is_write && self.dry_run).then_some(("dryRun", "All"));
+        let dry_run = (is_write && self.settings.dry_run()).then_some(("dryRun", "All"));
         for (idx, (name, value)) in query.iter().copied().chain(dry_run).enumerate() {
             uri.push(if idx == 0 { '?' } else { '&' });
             uri.push_str(name);

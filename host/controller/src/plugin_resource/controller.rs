@@ -16,13 +16,16 @@ use oarlock_informer::{GroupVersionResource, ListenerConfig, Object, object::Con
 use oarlock_plugin::Limits;
 use parking_lot::Mutex;
 use serde::Deserialize;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::authorization::Authorization;
 use super::conditions::Stage;
-use super::definitions::{Definitions, PluginKey};
+use super::definitions::{AtOnce, Definitions, PluginKey};
+use super::good_versions;
 use super::record::{FetchedAt, Record, Writes, delay_after};
 use super::resolve::{Problem, Resolved, Resolver, Subject};
+use super::rolled_back;
 use super::status_writer::StatusWriter;
 use super::statuses;
 use super::types::{self, PluginSpec};
@@ -70,9 +73,10 @@ pub(crate) struct PluginResources {
     config: Arc<Config>,
     pub(super) definitions: Definitions,
     queue: WorkQueue<PluginKey>,
+    good_versions: Mutex<mpsc::Receiver<good_versions::Request>>,
     /// By namespace: none for ClusterPlugins. So the slow registry of one tenant does not delay the plugins
     /// of the others.
-    turns: KeyedPermits<Option<Arc<str>>>,
+    pub(super) turns: KeyedPermits<Option<Arc<str>>>,
     authorization: Authorization,
     pub(super) records: Mutex<BTreeMap<PluginKey, Record>>,
 }
@@ -86,15 +90,17 @@ struct Read {
 /// The members that take effect at once, whether the rest of the spec can be used or not.
 #[derive(Deserialize)]
 struct ReadAtOnce {
-    spec: AtOnce,
+    spec: SpecAtOnce,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct AtOnce {
+struct SpecAtOnce {
     service_account_name: String,
     #[serde(default)]
     suspend: bool,
+    #[serde(default)]
+    suspend_writes: bool,
 }
 
 // === impl Maxima ===
@@ -110,12 +116,18 @@ impl Maxima {
 // === impl PluginResources ===
 
 impl PluginResources {
-    pub(crate) fn new(host: Arc<Host>, config: Arc<Config>, definitions: Definitions) -> Self {
+    /// `requests` are for the [versions that passed their probation](good_versions).
+    pub(crate) fn new(
+        host: Arc<Host>,
+        config: Arc<Config>,
+        requests: mpsc::Receiver<good_versions::Request>,
+    ) -> Self {
         Self {
+            definitions: host.definitions.clone(),
             host,
             config,
-            definitions,
             queue: WorkQueue::default(),
+            good_versions: Mutex::new(requests),
             turns: KeyedPermits::new(TURNS, TURNS_PER_NAMESPACE),
             authorization: Authorization::default(),
             records: Mutex::default(),
@@ -145,21 +157,29 @@ impl PluginResources {
         }
     }
 
-    /// Queues the objects of a resource when they change. A deletion, another account and `suspend` take
-    /// effect at once, also while the spec is being resolved.
+    /// Queues the objects of a resource when they change. A deletion, another account, `suspend` and
+    /// `suspendWrites` take effect at once, also while the spec is being resolved.
     async fn follow(&self, resource: &str) {
         let resource = GroupVersionResource::new(types::GROUP, types::VERSION, resource);
         // The host itself is never refused.
         let Ok(handle) = self.host.informers.acquire(&resource, Purpose::Host, Content::Full) else { return };
         let informer = handle.served().await;
         let [adds, updates, deletes] = [(); 3].map(|()| self.queue.clone());
-        let [changed, deleted] = [(); 2].map(|()| self.definitions.clone());
+        let [added, changed, deleted] = [(); 3].map(|()| self.definitions.clone());
         let config = self.config.clone();
+        let note_status = |definitions: &Definitions, object: &Object| {
+            let name = key_of(object.key()).host_name();
+            definitions.note_rolled_back(&name, rolled_back::read(&object.json()));
+        };
         let handler = HandlerFunctions::new()
-            .on_add(move |object, _| adds.add(key_of(object.key())))
+            .on_add(move |object, _| {
+                note_status(&added, object);
+                adds.add(key_of(object.key()));
+            })
             .on_update(move |old, new| {
                 let is_same = old.has_uid_of(new);
                 let is_ending = new.deletion_timestamp().is_some();
+                note_status(&changed, new);
                 // A write of the status is no reason to resolve the spec again.
                 if is_same && !is_ending && old.generation() == new.generation() {
                     return;
@@ -175,18 +195,23 @@ impl PluginResources {
             .on_delete(move |object, _| {
                 let key = key_of(object.key());
                 deleted.remove(&key.host_name());
+                deleted.note_rolled_back(&key.host_name(), None);
                 deletes.add(key);
             });
         let Ok(deliver) = informer.add_event_handler(ListenerConfig::default(), handler) else { return };
         deliver.await;
     }
 
-    /// Resolves the specs whose keys are queued.
+    /// Resolves the specs whose keys are queued, and fetches good versions.
     async fn work(&self) {
         let mut running = FuturesUnordered::new();
+        let mut fetching = FuturesUnordered::new();
+        let mut requests = std::mem::replace(&mut *self.good_versions.lock(), mpsc::channel(1).1);
         loop {
             tokio::select! {
                 Some(()) = running.next() => {}
+                Some(()) = fetching.next() => {}
+                Some(request) = requests.recv() => fetching.push(self.answer(request)),
                 key = self.queue.get() => match key {
                     Some(key) => running.push(self.work_on(key)),
                     None => return,
@@ -258,6 +283,12 @@ impl PluginResources {
         }
     }
 
+    pub(super) fn resolver(&self) -> Resolver<'_> {
+        let Config { fetcher, namespace, maxima } = &*self.config;
+        let (host, authorization) = (&*self.host, &self.authorization);
+        Resolver { host, fetcher, authorization, host_namespace: namespace, maxima }
+    }
+
     /// Resolves a spec. Meanwhile the account of the version that serves is checked.
     async fn resolve(
         &self,
@@ -266,9 +297,7 @@ impl PluginResources {
         spec: &PluginSpec,
     ) -> (Result<Resolved, Problem>, Option<FetchedAt>) {
         let mut fetched = self.records.lock().get(key).and_then(|it| it.fetched_before(object));
-        let Config { fetcher, namespace, maxima } = &*self.config;
-        let (host, authorization) = (&*self.host, &self.authorization);
-        let resolver = Resolver { host, fetcher, authorization, host_namespace: namespace, maxima };
+        let resolver = self.resolver();
         let uid = object.uid();
         let subject = Subject { key, uid: &uid, spec };
         let resolution = tokio::select! {
@@ -322,6 +351,7 @@ impl PluginResources {
             fetched,
             written,
             seen_changes: None,
+            seen_good: None,
             writes,
         };
         records.insert(key.clone(), record);
@@ -360,8 +390,9 @@ impl PluginResources {
 /// Applies the members of an object that take effect at once. What cannot be read changes nothing.
 fn apply_at_once(definitions: &Definitions, key: &PluginKey, json: &str, host_namespace: &str) {
     let Ok(ReadAtOnce { spec }) = serde_json::from_str::<ReadAtOnce>(json) else { return };
-    let AtOnce { service_account_name, suspend } = spec;
-    definitions.apply_at_once(&key.host_name(), &key.account(&service_account_name, host_namespace), suspend);
+    let SpecAtOnce { service_account_name, suspend: is_suspended, suspend_writes } = spec;
+    let account = key.account(&service_account_name, host_namespace);
+    definitions.apply_at_once(&key.host_name(), AtOnce { account, is_suspended, suspend_writes });
 }
 
 fn key_of(key: &ObjectKey) -> PluginKey {

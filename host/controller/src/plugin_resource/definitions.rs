@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::account::Account;
 use crate::config::{PluginFile, names};
+use crate::state_folder::Entry;
 
 /// The definitions by the host's name of the plugin. Cheap to clone: clones share the definitions.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Definitions {
     sender: Arc<watch::Sender<Snapshot>>,
     /// The components of the definitions, which the cache keeps while they are here.
     components: Arc<Mutex<BTreeMap<Arc<str>, CachedComponent>>>,
+    /// The versions that were rolled back, as the statuses of the objects say.
+    rolled_back: Arc<Mutex<BTreeMap<Arc<str>, Arc<[Entry]>>>>,
 }
 
 /// All definitions at one time.
@@ -25,6 +28,13 @@ pub(crate) type Snapshot = Arc<BTreeMap<Arc<str>, Arc<PluginFile>>>;
 /// What stands for the folders of Plugin and ClusterPlugin objects. It does not depend on the working
 /// directory.
 const FOLDERS: [&str; 2] = ["/plugins.oarlock.dev", "/clusterplugins.oarlock.dev"];
+
+/// The parts of a spec that take effect at once.
+pub(super) struct AtOnce {
+    pub(super) account: Account,
+    pub(super) is_suspended: bool,
+    pub(super) suspend_writes: bool,
+}
 
 /// Names a Plugin or ClusterPlugin.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -39,7 +49,11 @@ pub(super) struct PluginKey {
 impl Definitions {
     /// Returns an empty set.
     pub(crate) fn new() -> Self {
-        Self { sender: Arc::new(watch::Sender::default()), components: Arc::default() }
+        Self {
+            sender: Arc::new(watch::Sender::default()),
+            components: Arc::default(),
+            rolled_back: Arc::default(),
+        }
     }
 
     /// Returns what sees the current definitions and each change of them.
@@ -61,15 +75,17 @@ impl Definitions {
     }
 
     /// Applies what takes effect at once, whether the rest of the object's spec can be used or not: a plugin
-    /// acts only as the account that its spec names, and is called unless the spec suspends it.
-    pub(super) fn apply_at_once(&self, name: &str, account: &Account, is_suspended: bool) {
+    /// acts only as the account that its spec names, and is called, and may write, unless the spec suspends
+    /// that.
+    pub(super) fn apply_at_once(&self, name: &str, at_once: AtOnce) {
+        let AtOnce { account, is_suspended, suspend_writes } = at_once;
         let Some(file) = self.get(name) else { return };
-        if file.service_account != *account {
+        if file.service_account != account {
             return self.remove(name);
         }
         self.sender.send_if_modified(|all| match all.get(name) {
-            Some(file) if file.is_suspended != is_suspended => {
-                let file = PluginFile { is_suspended, ..PluginFile::clone(file) };
+            Some(file) if (file.is_suspended, file.suspend_writes) != (is_suspended, suspend_writes) => {
+                let file = PluginFile { is_suspended, suspend_writes, ..PluginFile::clone(file) };
                 Arc::make_mut(all).insert(name.into(), Arc::new(file));
                 true
             }
@@ -87,6 +103,26 @@ impl Definitions {
             has_it
         });
         self.components.lock().remove(name);
+    }
+
+    /// Notes the versions that the status of an object names as rolled back; `None` if it says nothing.
+    pub(super) fn note_rolled_back(&self, name: &str, entries: Option<Vec<Entry>>) {
+        let before = {
+            let mut rolled_back = self.rolled_back.lock();
+            match &entries {
+                Some(entries) => rolled_back.insert(name.into(), entries.as_slice().into()),
+                None => rolled_back.remove(name),
+            }
+        };
+        if before.as_deref() != entries.as_deref() {
+            // A task that follows the definitions looks at this, too.
+            self.sender.send_modify(|_| {});
+        }
+    }
+
+    /// Returns the versions that the status of an object names as rolled back, if it says anything.
+    pub(crate) fn rolled_back(&self, name: &str) -> Option<Arc<[Entry]>> {
+        self.rolled_back.lock().get(name).cloned()
     }
 
     /// Returns the definition of a plugin.

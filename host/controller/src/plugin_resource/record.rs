@@ -1,5 +1,6 @@
 //! What the controller remembers of each object between two looks at it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_component_source::{Fetched, Source};
@@ -9,6 +10,7 @@ use tokio::time::Instant;
 use super::referenced::ObjectVersion;
 use super::resolve::{Problem, Resolved};
 use super::types::PluginStatus;
+use crate::config::PluginFile;
 
 /// What the controller knows about one object.
 pub(super) struct Record {
@@ -24,6 +26,8 @@ pub(super) struct Record {
     pub(super) written: PluginStatus,
     /// The changes of the host's status that the written status knows; none after another resolution.
     pub(super) seen_changes: Option<u64>,
+    /// The definition of the newest good version that the written status names, as far as this host knows.
+    pub(super) seen_good: Option<Arc<PluginFile>>,
     pub(super) writes: Writes,
 }
 

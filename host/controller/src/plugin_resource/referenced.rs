@@ -1,15 +1,18 @@
 //! Reads the ConfigMaps and Secrets that a spec refers to, as the plugin's account: an author of a Plugin
 //! must not get what the account may not read.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::client::Body;
 use oarlock_component_source::{ReadError, ReadReferenced, Source};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::types::KeyReference;
 use crate::account::Account;
@@ -22,7 +25,7 @@ const JSON: &str = "application/json";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// A version of an object. One that was made again has another uid.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(super) struct ObjectVersion {
     uid: String,
     resource_version: String,
@@ -48,9 +51,13 @@ impl AccountReader<'_> {
         self.config_map_key(&key.name, &key.key).await
     }
 
-    /// Returns the value of a key of a Secret.
-    pub(super) async fn secret(&self, key: &KeyReference) -> Result<Vec<u8>, ReadError> {
-        self.secret_key(&key.name, &key.key).await
+    /// Returns the value of a key of a Secret, and the version of the Secret.
+    pub(super) async fn secret(&self, key: &KeyReference) -> Result<(Vec<u8>, ObjectVersion), ReadError> {
+        let Secret { data, metadata, .. } = self.get("secrets", &key.name, JSON).await?;
+        let value = value_of(data, &key.key)?;
+        let ObjectMeta { uid, resource_version, .. } = metadata;
+        let [uid, resource_version] = [uid, resource_version].map(Option::unwrap_or_default);
+        Ok((value, ObjectVersion { uid, resource_version }))
     }
 
     /// Returns the version of the object that a source refers to: None if it refers to none, or if the
@@ -102,6 +109,12 @@ impl AccountReader<'_> {
     }
 }
 
+/// Returns the value of a key of a Secret's data.
+fn value_of(data: Option<BTreeMap<String, ByteString>>, key: &str) -> Result<Vec<u8>, ReadError> {
+    let value = data.unwrap_or_default().remove(key).map(|value| value.0);
+    value.ok_or_else(|| ReadError::KeyNotFound(key.to_owned()))
+}
+
 #[async_trait]
 impl ReadReferenced for AccountReader<'_> {
     async fn config_map_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
@@ -113,8 +126,7 @@ impl ReadReferenced for AccountReader<'_> {
 
     async fn secret_key(&self, name: &str, key: &str) -> Result<Vec<u8>, ReadError> {
         let Secret { data, .. } = self.get("secrets", name, JSON).await?;
-        let value = data.unwrap_or_default().remove(key).map(|value| value.0);
-        value.ok_or_else(|| ReadError::KeyNotFound(key.to_owned()))
+        value_of(data, key)
     }
 
     fn tenant(&self) -> &str {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use oarlock_component_source::{CachedComponent, Fetched, Fetcher, ReadError, Reason, Source, Verified};
 use oarlock_plugin::Limits;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::authorization::Authorization;
@@ -102,19 +102,21 @@ impl Resolver<'_> {
         })
     }
 
-    /// Returns the configuration: that of `configFrom`, with the members of `config` over it.
+    /// Returns the configuration: that of `configFrom`, with the members of `config` over it. With it, what
+    /// stands for it in the id of the version, if it is of a Secret.
     async fn config(
         &self,
         spec: &PluginSpec,
         reader: &AccountReader<'_>,
-    ) -> Result<Map<String, Value>, Problem> {
-        let (bytes, kind, key) = match &spec.config_from {
-            None => return Ok(spec.config.clone()),
+    ) -> Result<(Map<String, Value>, Option<Arc<str>>), Problem> {
+        let (read, kind, key) = match &spec.config_from {
+            None => return Ok((spec.config.clone(), None)),
             Some(ConfigSource { config_map: Some(key), secret: None }) => {
-                (reader.config_map(key).await, "ConfigMap", key)
+                (reader.config_map(key).await.map(|bytes| (bytes, None)), "ConfigMap", key)
             }
             Some(ConfigSource { config_map: None, secret: Some(key) }) => {
-                (reader.secret(key).await, "Secret", key)
+                let read = reader.secret(key).await;
+                (read.map(|(bytes, version)| (bytes, Some(version))), "Secret", key)
             }
             Some(_) => {
                 let message =
@@ -123,13 +125,14 @@ impl Resolver<'_> {
             }
         };
         let object = format!("the {kind} {}", key.name);
-        let bytes = bytes.map_err(|error| of_read(&object, &error))?;
+        let (bytes, version) = read.map_err(|error| of_read(&object, &error))?;
+        let version = version.map(|it| json!([it, key.key, spec.config]).to_string().into());
         // The parser's message may have parts of the text, which may be a Secret's.
         let mut config = config::parse_mapping(&bytes)
             .map_err(|why| invalid(format!("the key {} of {object} {why}", key.key)))
             .map_err(|problem| Problem { reason: "InvalidConfig", ..problem })?;
         config.extend(spec.config.clone());
-        Ok(config)
+        Ok((config, version))
     }
 
     fn file(
@@ -137,7 +140,7 @@ impl Resolver<'_> {
         Subject { key, uid, spec }: &Subject<'_>,
         service_account: Account,
         fetched: Fetched,
-        config: Map<String, Value>,
+        (config, config_version): (Map<String, Value>, Option<Arc<str>>),
     ) -> Result<Resolved, Problem> {
         let Fetched { component, resolved, verified, stale } = fetched;
         let limits = self.limits(spec)?;
@@ -147,6 +150,7 @@ impl Resolver<'_> {
             component: component.path().to_owned(),
             service_account,
             config: Arc::new(Value::Object(config)),
+            config_version,
             limits,
             suspend_writes: spec.suspend_writes,
             is_suspended: spec.suspend,

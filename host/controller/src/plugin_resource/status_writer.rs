@@ -17,6 +17,7 @@ use serde_json::json;
 use super::conditions::{self, shortened};
 use super::definitions::PluginKey;
 use super::resolve::{Problem, Resolved};
+use super::rolled_back;
 use super::transitions::{self, Transition};
 use super::types::{self, LastError, PluginStatus, SubscriptionSummary};
 use crate::config::PluginFile;
@@ -62,7 +63,7 @@ pub(super) struct View<'a> {
 
 impl View<'_> {
     /// Returns whether the newest spec neither serves yet nor was refused.
-    fn is_in_progress(&self) -> bool {
+    pub(super) fn is_in_progress(&self) -> bool {
         match self.resolution {
             Err(problem) => problem.is_unknown,
             Ok(_) => {
@@ -135,7 +136,7 @@ impl StatusWriter {
     }
 }
 
-/// Returns the status of an object.
+/// Returns the status of an object, without a good version that is new.
 pub(super) fn status_of(
     subject: &Subject<'_>,
     view: &View<'_>,
@@ -146,11 +147,6 @@ pub(super) fn status_of(
     let in_progress = view.is_in_progress();
     let findings = conditions::find(resolution, status);
     let serving = status.filter(|it| it.generation > 0);
-    let is_good = |it: &&status::PluginStatus| {
-        let serving = it.generations.iter().find(|view| view.number == it.generation);
-        serving.is_some_and(|view| view.passed_probation)
-    };
-    let good = serving.filter(is_good).and_then(|it| it.digest.as_deref()).map(written);
     let subscriptions_of = serving.into_iter().flat_map(|it| &it.subscriptions);
     let watches: BTreeSet<_> = subscriptions_of.map(|it| it.resource.as_str()).collect();
     let watches: Vec<_> = watches.into_iter().collect();
@@ -161,7 +157,11 @@ pub(super) fn status_of(
         generation: serving.map(|it| i64::try_from(it.generation).unwrap_or(i64::MAX)),
         version: serving.and_then(|it| it.version.clone()),
         digest: serving.and_then(|it| it.digest.as_deref()).map(written),
-        last_good_digest: good.or_else(|| before.last_good_digest.clone()),
+        good_versions: before.good_versions.clone(),
+        rolled_back: rolled_back::written(
+            status.and_then(|it| it.rolled_back.as_deref()),
+            before.rolled_back.as_ref(),
+        ),
         resolved_source: match resolution {
             Ok(resolved) => resolved.resolved.clone(),
             Err(_) => before.resolved_source.clone(),

@@ -1,19 +1,23 @@
 //! Writes the statuses of all objects when they change.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use k8s_openapi::jiff;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::conditions::Stage;
 use super::controller::PluginResources;
 use super::definitions::PluginKey;
+use super::good_versions;
 use super::record::{Attempt, Record};
 use super::resolve::Problem;
 use super::status_writer::{Error, StatusWriter, Subject, View, status_of};
 use super::types::PluginStatus;
+use crate::config::PluginFile;
 use crate::report::HostEvent;
 use crate::status;
 
@@ -33,6 +37,11 @@ const SETTLES: Duration = Duration::from_secs(10);
 struct ReadStatus {
     #[serde(default)]
     status: PluginStatus,
+}
+
+#[derive(Deserialize)]
+struct ReadSpec {
+    spec: Map<String, Value>,
 }
 
 /// Returns the status that an object has.
@@ -64,6 +73,7 @@ impl PluginResources {
             if let (Some(read), Some(record)) = (read, self.records.lock().get_mut(&key)) {
                 record.written = read;
                 record.seen_changes = None;
+                record.seen_good = None;
             }
         }
     }
@@ -78,7 +88,15 @@ impl PluginResources {
         }
         if let Some(read) = read(&object.json()).filter(|read| !says_the_same(read, &record.written)) {
             record.written = read;
+            record.seen_good = None;
         }
+    }
+
+    /// Returns the spec that an object has, if it is still the one that the subject is about.
+    fn spec(&self, subject: &Subject<'_>) -> Option<Map<String, Value>> {
+        let object = self.object(subject.key)?;
+        let is_it = *object.uid() == *subject.uid && object.generation() == subject.generation;
+        serde_json::from_str::<ReadSpec>(&object.json()).ok().filter(|_| is_it).map(|it| it.spec)
     }
 
     /// Writes the status of one object if it changed. Only a whole look sees what changes with every event.
@@ -107,17 +125,26 @@ impl PluginResources {
         }
         let taken = if loaded.is_none() { self.host.statuses.why_refused(&path) } else { None };
         let (uid, generation, written, status) = {
-            let records = self.records.lock();
-            let Some(record) = records.get(key) else { return };
-            let Record { uid, generation, resolution, written, .. } = record;
+            let mut records = self.records.lock();
+            let Some(record) = records.get_mut(key) else { return };
+            let Record { uid, generation, resolution, written, seen_good, .. } = record;
             let subject = Subject { key, uid, generation: *generation };
             let taken = taken.filter(|_| resolution.is_ok()).map(|message| Err(name_taken(message)));
-            let resolution = taken.as_ref().unwrap_or(resolution);
+            let resolution = taken.as_ref().unwrap_or(&*resolution);
             if let (Ok(resolved), Some(loaded)) = (resolution, &mut loaded) {
                 hide_path(loaded, &resolved.component.path().to_string_lossy());
             }
             let view = View { resolution, loaded: loaded.as_ref(), definition: definition.as_deref() };
-            let status = status_of(&subject, &view, written, jiff::Timestamp::now());
+            let mut status = status_of(&subject, &view, written, jiff::Timestamp::now());
+            let is_seen = |it: &Arc<PluginFile>| seen_good.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, it));
+            if !definition.as_ref().is_some_and(is_seen)
+                && let Some(versions) = good_versions::after(written, &view, || self.spec(&subject))
+            {
+                if versions == written.good_versions {
+                    seen_good.clone_from(&definition);
+                }
+                status.good_versions = versions;
+            }
             if status == *written {
                 return;
             }

@@ -223,9 +223,14 @@ pub struct PluginStatus {
     /// The SHA-256 of the component that serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The SHA-256 of the last component that passed its probation.
+    /// The last versions that passed their probation, the newest last; at most two. A host that keeps no
+    /// version of the plugin to go back to fetches them again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub good_versions: Vec<GoodVersion>,
+    /// The versions that were rolled back, and are not tried, the newest last; at most eight. It is empty
+    /// after a release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_good_digest: Option<String>,
+    pub rolled_back: Option<Vec<RolledBackVersion>>,
     /// What the source resolved to, such as the digest of an OCI manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_source: Option<String>,
@@ -242,6 +247,39 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub subscriptions: Vec<SubscriptionSummary>,
+}
+
+/// A version that passed its probation.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GoodVersion {
+    /// Identifies the component and the settings.
+    pub id: String,
+    /// The version that the component states.
+    pub version: String,
+    /// The SHA-256 of the component.
+    pub digest: String,
+    /// The spec, with the digest of the manifest in the reference of an `oci` source. It is left out above
+    /// 64 KiB of JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any_object")]
+    pub spec: Option<Map<String, Value>>,
+}
+
+/// A version that was rolled back.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolledBackVersion {
+    /// Identifies the component and the settings.
+    pub id: String,
+    /// The version that the component states.
+    pub version: String,
+    /// The SHA-256 of the component.
+    pub digest: String,
+    /// Why it was rolled back, at most 1024 characters.
+    pub reason: String,
+    /// When.
+    pub time: Time,
 }
 
 /// An error and its time.

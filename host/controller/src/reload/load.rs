@@ -62,7 +62,9 @@ pub(super) fn begin(
             if let Some(commands) = roll_out.slot.status.commands() {
                 commands.declare(file.is_suspended).await;
             }
+            roll_out.slot.apply_write_settings(&file).await;
             roll_out.read_quarantine(&file).await;
+            roll_out.follow_leader().await;
             roll_out.newest(&file, stamp).await
         };
         if Box::pin(load).await.is_continue() {

@@ -13,7 +13,7 @@ use super::roll_out::OnProbation;
 use super::versions::Versions;
 use super::{Host, prepare};
 use crate::config::PluginFile;
-use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Suspension, Switch};
+use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Redeliver, Suspension, Switch};
 use crate::followed::Follower;
 use crate::generations::Generations;
 use crate::identity::IdentityState;
@@ -22,6 +22,7 @@ use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::state_folder::{Quarantine, VersionId};
 use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
 use crate::subscriptions;
+use crate::write_settings::{NewestFile, WriteSettings};
 
 /// The state that the tasks of one plugin share.
 pub(super) struct PluginSlot {
@@ -29,7 +30,10 @@ pub(super) struct PluginSlot {
     pub(super) switches: mpsc::Sender<Switch>,
     pub(super) active: Arc<ActiveView>,
     pub(super) queue: PluginQueue,
+    /// A shadow has those of its plugin: it receives the same notifications.
     pub(super) own_writes: OwnWrites,
+    /// What the newest file says about writes.
+    pub(super) newest_file: NewestFile,
     /// Whether the calls of the plugin are stopped.
     pub(super) suspension: Follower<Suspension>,
     /// The account of the bytes that the host keeps for the plugin.
@@ -69,8 +73,14 @@ pub(super) struct MadeOf {
 // === impl PluginSlot ===
 
 impl PluginSlot {
-    /// Creates the slot of a plugin of which no version serves yet, and its dispatcher.
-    pub(super) fn new(host: &Host, name: &Arc<str>, file: &PluginFile) -> (Self, Dispatcher) {
+    /// Creates the slot of a plugin of which no version serves yet, and its dispatcher. `serving` is the
+    /// plugin whose shadow it is.
+    pub(super) fn new(
+        host: &Host,
+        name: &Arc<str>,
+        file: &PluginFile,
+        serving: Option<&Self>,
+    ) -> (Self, Dispatcher) {
         host.reporter.keep_lines(name);
         let status = host.statuses.register(PluginStatus::loading(
             name.clone(),
@@ -84,12 +94,21 @@ impl PluginSlot {
         status.set_generations(generations.clone());
         let metrics = host.metrics.plugin(name);
         let queue = PluginQueue::new(&host_bytes, metrics.clone());
-        let (dispatcher, handle) =
-            Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
-        let DispatcherHandle { switches, active, commands, own_writes, suspension } = handle;
-        own_writes.charge_to(&host_bytes);
+        let own_writes = serving.map(|it| it.own_writes.clone()).unwrap_or_else(|| {
+            let own_writes = OwnWrites::default();
+            own_writes.charge_to(&host_bytes);
+            own_writes
+        });
+        let (dispatcher, handle) = Dispatcher::new(
+            name.clone(),
+            host.dispatch.clone(),
+            status.clone(),
+            queue.clone(),
+            own_writes.clone(),
+        );
+        let DispatcherHandle { switches, active, commands, suspension } = handle;
         status.set_commands(commands);
-        let recorder = host.record.as_ref().and_then(|record| record.start(&host.tasks, name));
+        let recorder = host.record.as_ref().and_then(|record| record.start(name));
         if let Some(recorder) = &recorder {
             status.set_record(recorder.progress());
         }
@@ -99,6 +118,7 @@ impl PluginSlot {
             active,
             queue,
             own_writes,
+            newest_file: NewestFile::default(),
             suspension,
             host_bytes,
             usage: metrics.usage().clone(),
@@ -168,6 +188,28 @@ impl PluginSlot {
             older_version_serves: active.is_some(),
         };
         reporter.about(&self.name, number).report(event);
+    }
+
+    /// Applies what the newest file says about writes to the version that serves. Parked work is tried again
+    /// if its writes may have failed.
+    pub(super) async fn apply_write_settings(&self, file: &PluginFile) {
+        let allows_again = self.newest_file.set(file);
+        let settings = self.made_of.lock().as_ref().map(|it| WriteSettings::of(&it.file, &self.newest_file));
+        let Some(settings) = settings.filter(|_| self.active.get().is_some()) else { return };
+        self.status.update(|status| status.writes = settings.writes());
+        if allows_again
+            && !settings.suspends()
+            && let Some(commands) = self.status.commands()
+        {
+            // Nothing may be parked.
+            let _ = commands.redeliver(Redeliver::All).await;
+        }
+    }
+
+    /// Has the status say which versions are in quarantine.
+    pub(super) fn show_rolled_back(&self) {
+        let rolled_back = self.quarantine.lock().as_ref().map(|it| it.entries().into());
+        self.status.update(|status| status.rolled_back = rolled_back);
     }
 
     /// Returns whether a version is not tried.

@@ -33,7 +33,7 @@ use crate::rbac::Needs;
 use crate::report::Reporter;
 use crate::shadow;
 use crate::state_folder::VersionId;
-use crate::status::Writes;
+use crate::write_settings::WriteSettings;
 
 /// How long after it lost a right the version waits before it asks for its rights again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -154,14 +154,14 @@ impl Preparation<'_> {
             Fetched::Compiled(component) => component,
         };
         progress.compiled(component.digest().to_string());
-        if self.is_active_version(&component).await {
-            progress.withdraw();
-            return Err(Error::Unchanged);
-        }
         if purpose == Purpose::Newest {
             let id = VersionId::of(component.digest(), file);
             let quarantined = slot.quarantine.lock().as_ref().and_then(|it| it.find(id).cloned());
             quarantined.map_or(Ok(()), |entry| Err(Error::Quarantined(entry)))?;
+        }
+        if self.is_active_version(&component).await {
+            progress.withdraw();
+            return Err(Error::Unchanged);
         }
         let log = Arc::new(GuestLog::new(
             slot.name.clone(),
@@ -249,12 +249,15 @@ impl Preparation<'_> {
         if self.wait_for_caches(&identity, &subscriptions, &read_handles).await.is_err() {
             return Ok(Attempt::RightsLost);
         }
-        slot.own_writes.set_informers(
-            plan.subscriptions
-                .iter()
-                .filter(|it| it.ignores_own_writes)
-                .filter_map(|it| Some((it.resource.clone(), host.informers.informer(&it.resource)?))),
-        );
+        // A shadow writes nothing: what it has of its plugin says which writes are known.
+        if shadow::serving_of(&slot.name).is_none() {
+            slot.own_writes.set_informers(
+                plan.subscriptions
+                    .iter()
+                    .filter(|it| it.ignores_own_writes)
+                    .filter_map(|it| Some((it.resource.clone(), host.informers.informer(&it.resource)?))),
+            );
+        }
         // The listeners come last: their backlogs take memory until the generation serves.
         let open = |it: PendingSubscription| it.open(&slot.backlogs);
         let subscriptions = subscriptions.into_iter().map(open).collect::<Result<_, _>>()?;
@@ -265,7 +268,7 @@ impl Preparation<'_> {
             number: self.number,
             version: plan.version.clone(),
             digest: digest.to_string(),
-            writes: Writes::of(file),
+            writes: WriteSettings::of(file, &slot.newest_file),
             identity,
             stateless: plan.stateless,
             exported: Exported {

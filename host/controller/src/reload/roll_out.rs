@@ -16,6 +16,7 @@ use oarlock_plugin::component::MAX_COMPONENT_BYTES;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::going_back::NotFetched;
 use super::load::{prepare_complete, report_example, switch_to};
 use super::prepare::{self, Prepared};
 use super::rollback::RollbackError;
@@ -30,6 +31,9 @@ use crate::state_folder;
 
 /// How long after a failure the host loads a plugin again whose active generation has lost its account.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// How long after a failure to fetch a good version the host tries it again.
+const FETCH_AGAIN: Duration = Duration::from_secs(60);
 
 /// The work on the versions of one plugin, until the token is cancelled.
 pub(super) struct RollOut {
@@ -63,19 +67,6 @@ enum Verdict {
 // === impl RollOut ===
 
 impl RollOut {
-    /// Reads which versions of the plugin are in quarantine, once.
-    pub(super) async fn read_quarantine(&self, file: &PluginFile) {
-        if self.slot.quarantine.lock().is_some() {
-            return;
-        }
-        let (state, name, path) = (self.host.state.clone(), self.slot.name.clone(), file.path.clone());
-        let read = self.host.tasks.blocking(move || state.quarantine(&name, &path)).await;
-        let Some((quarantine, error)) = read else { return };
-        self.report_trouble(error);
-        // Another task may have read it, and added to it, meanwhile.
-        self.slot.quarantine.lock().get_or_insert(quarantine);
-    }
-
     /// Loads the newest version, and watches the probation of the version that serves meanwhile. Continues if
     /// a version that serves now is to be [watched](Self::watch).
     pub(super) async fn newest(&self, file: &Arc<PluginFile>, stamp: Option<Stamp>) -> ControlFlow<()> {
@@ -113,14 +104,16 @@ impl RollOut {
             Err(prepare::Error::Stopped { .. }) => return ControlFlow::Break(()),
             Err(error) => {
                 slot.refuse(&host.reporter, file, &error);
+                let mut fetch_again = None;
                 if slot.active.get().is_none() || slot.has_lost_its_account() {
-                    self.serve_last_good(file).await;
+                    fetch_again = self.serve_last_good(file).await.err().map(|NotFetched| FETCH_AGAIN);
                 }
-                if slot.has_lost_its_account() {
+                let again = fetch_again.or_else(|| slot.has_lost_its_account().then_some(AFTER_FAILURE));
+                if let Some(delay) = again {
                     tokio::select! {
                         biased;
                         () = token.cancelled() => return ControlFlow::Break(()),
-                        () = tokio::time::sleep(AFTER_FAILURE) => slot.load_again.store(true, Ordering::Release),
+                        () = tokio::time::sleep(delay) => slot.load_again.store(true, Ordering::Release),
                     }
                 }
             }
@@ -331,7 +324,7 @@ impl RollOut {
         }
     }
 
-    fn report_trouble(&self, error: Option<state_folder::Error>) {
+    pub(super) fn report_trouble(&self, error: Option<state_folder::Error>) {
         if let Some(error) = error {
             self.report(HostEvent::state_trouble(&error));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -60,6 +61,8 @@ struct Manifest {
     digest: String,
     bytes: u64,
     file: serde_json::Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config_version: Option<Arc<str>>,
 }
 
 /// The folders, and the name of one plugin's files.
@@ -103,6 +106,7 @@ impl StateFolder {
             digest: digest.to_string(),
             bytes: bytes.len() as u64,
             file: file.to_json(),
+            config_version: file.config_version.clone(),
         };
         let path = place.manifest(CANDIDATE);
         let text =
@@ -191,6 +195,7 @@ fn read_manifest(path: &Path) -> Result<Option<(Manifest, PluginFile, Digest)>, 
         serde_json::from_str(&text).map_err(|error| Error::damaged(path, error.to_string()))?;
     let file = PluginFile::from_json(&manifest.path, &manifest.component, &manifest.file)
         .map_err(|error| Error::damaged(path, error.detail()))?;
+    let file = PluginFile { config_version: manifest.config_version.clone(), ..file };
     let digest = manifest.digest.parse().map_err(|()| Error::damaged(path, "its digest is malformed"))?;
     Ok(Some((manifest, file, digest)))
 }

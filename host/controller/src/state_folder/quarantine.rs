@@ -1,5 +1,6 @@
 //! The versions of a plugin that were rolled back, and are not tried again.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(crate) struct Quarantine {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Entry {
     /// The [`VersionId`].
-    id: String,
+    pub(crate) id: String,
     /// The version that the component states.
     pub(crate) version: String,
     /// The digest of the component.
@@ -69,16 +70,51 @@ impl Quarantine {
         self.entries.iter().find(|entry| entry.id == id)
     }
 
-    /// Adds a version.
+    /// Returns the versions, the newest last.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Adds the versions of a list that are not there.
+    pub(crate) fn add_all(&mut self, others: &[Entry]) {
+        let missing = others.iter().filter(|it| self.entries.iter().all(|entry| entry.id != it.id));
+        let missing: Vec<_> = missing.cloned().collect();
+        self.entries.extend(missing);
+        self.forget_oldest();
+    }
+
+    /// Makes the list this one. Returns whether it was another.
+    pub(crate) fn replace(&mut self, entries: &[Entry]) -> bool {
+        let is_other = self.differs(entries);
+        if is_other {
+            self.entries = entries.to_vec();
+            self.forget_oldest();
+        }
+        is_other
+    }
+
+    /// Returns whether a list has other versions.
+    pub(crate) fn differs(&self, entries: &[Entry]) -> bool {
+        let ids = |entries: &[Entry]| entries.iter().map(|it| it.id.clone()).collect::<BTreeSet<_>>();
+        ids(&self.entries) != ids(entries)
+    }
+
+    /// Adds a version. One that is there already keeps its reason and its time.
     pub(crate) fn add(&mut self, id: VersionId, version: &str, digest: &str, reason: &str, since: String) {
         let id = id.to_string();
-        self.entries.retain(|entry| entry.id != id);
+        if self.entries.iter().any(|entry| entry.id == id) {
+            return;
+        }
         let mut end = reason.len().min(MAX_REASON);
         while !reason.is_char_boundary(end) {
             end -= 1;
         }
         let (version, digest, reason) = (version.to_owned(), digest.to_owned(), reason[..end].to_owned());
         self.entries.push(Entry { id, version, digest, reason, since });
+        self.forget_oldest();
+    }
+
+    fn forget_oldest(&mut self) {
         let surplus = self.entries.len().saturating_sub(MAX_ENTRIES);
         self.entries.drain(..surplus);
     }

@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::config::PluginFile;
 use crate::generations::{GenerationState, GenerationView};
 use crate::report::Timestamp;
-use crate::shadow::{self, ShadowView};
+use crate::shadow::ShadowView;
+use crate::state_folder::Entry;
 
 /// The status of one plugin. It is kept for each plugin, so what few of them have is in boxes.
 #[derive(Clone, Debug, Serialize)]
@@ -60,6 +61,10 @@ pub(crate) struct PluginStatus {
     /// The newest file whose version came to serve or was refused.
     #[serde(skip)]
     pub(crate) settled: Option<Arc<PluginFile>>,
+    /// The versions that were rolled back and are not tried, the newest last; none before the host has read
+    /// which.
+    #[serde(skip)]
+    pub(crate) rolled_back: Option<Arc<[Entry]>>,
 }
 
 /// What a plugin is doing.
@@ -183,22 +188,6 @@ pub(crate) struct RefusedFile {
     pub(crate) message: String,
 }
 
-// === impl Writes ===
-
-impl Writes {
-    /// Returns what becomes of the writes of a plugin of this file.
-    pub(crate) fn of(file: &PluginFile) -> Self {
-        if shadow::serving_of(&file.name).is_some() {
-            return Self::Withheld;
-        }
-        match (file.suspend_writes, file.dry_run) {
-            (true, _) => Self::Suspended,
-            (false, true) => Self::DryRun,
-            (false, false) => Self::Stored,
-        }
-    }
-}
-
 // === impl PluginStatus ===
 
 impl PluginStatus {
@@ -238,6 +227,7 @@ impl PluginStatus {
             last_error: None,
             refused: None,
             settled: None,
+            rolled_back: None,
         }
     }
 }

@@ -3,8 +3,6 @@
 
 #[path = "canary/registry.rs"]
 mod registry;
-#[path = "canary/standby.rs"]
-mod standby;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Event, Secret};
@@ -15,9 +13,9 @@ use oarlock_dev_cluster::faults::{Action, Fault, Match};
 use serde_json::{Value, json};
 
 use self::registry::Registry;
-use self::standby::Standby;
 use crate::admin_pages::{Pages, account};
 use crate::control_socket;
+use crate::further_host::FurtherHost;
 use crate::plugin_objects::{Objects, policy_for};
 use crate::rig::until_ok;
 use crate::traces::Collector;
@@ -184,7 +182,7 @@ async fn no_line_page_answer_status_event_or_trace_has_a_secret() {
         assert!(status.contains(" 200 "), "{what}: {status} {text}");
         texts.push((what, text));
     }
-    let standby = Standby::start(&objects).await;
+    let standby = FurtherHost::start(&objects).await;
     for plugin in ["default.mirror", "default.hello"] {
         standby.event(plugin, "plugin-loaded").await;
     }

@@ -263,6 +263,27 @@ async fn a_plugin_object_is_resumed_although_the_rest_of_its_spec_cannot_be_used
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_writes_of_a_plugin_object_are_suspended_although_the_rest_of_its_spec_cannot_be_used() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    objects.create("hello", hello()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    objects.patch("hello", json!({"suspendWrites": true, "weight": 201})).await;
+    let is_suspended = async |expected: bool| {
+        until_ok("the suspension of its writes", async || {
+            let ready = objects.condition("hello", "Ready", "True", "Serving").await;
+            if ready.ends_with("; its writes are suspended") == expected { Ok(()) } else { Err(ready) }
+        })
+        .await;
+    };
+    is_suspended(true).await;
+    objects.condition("hello", "Degraded", "True", "LimitExceeded").await;
+    objects.patch("hello", json!({"suspendWrites": false})).await;
+    is_suspended(false).await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_plugin_object_is_not_called_and_loses_nothing() {
     let objects = Objects::start().await;
     objects.account("hello").await;
@@ -331,7 +352,7 @@ async fn an_object_that_is_created_again_does_not_get_the_versions_of_the_old_on
     objects.condition("hello", "Ready", "True", "Serving").await;
     until_ok("the last good version", async || {
         let status = objects.plugins().get_status("hello").await.unwrap().status.unwrap_or_default();
-        status.last_good_digest.clone().ok_or_else(|| format!("{:#}", json!(status)))
+        status.good_versions.last().cloned().ok_or_else(|| format!("{:#}", json!(status)))
     })
     .await;
     objects.plugins().delete("hello", &DeleteParams::default()).await.unwrap();
@@ -340,7 +361,7 @@ async fn an_object_that_is_created_again_does_not_get_the_versions_of_the_old_on
     objects.create("hello", spec).await;
     objects.condition("hello", "Ready", "False", "Refused").await;
     let status = objects.plugins().get_status("hello").await.unwrap().status.unwrap();
-    assert_eq!((status.digest, status.last_good_digest), (None, None));
+    assert_eq!((status.digest, status.good_versions), (None, Vec::new()));
     let message = status.conditions.iter().find(|it| it.type_ == "Ready").map(|it| it.message.clone());
     let message = message.unwrap_or_default();
     let cache = objects.folder.path().display().to_string();

@@ -226,6 +226,14 @@ impl Rig {
 
     /// Ends the host and the API server, and waits until all their tasks have ended. Returns all lines.
     pub(crate) async fn end(mut self) -> Vec<Value> {
+        self.end_host().await;
+        let lines = self.lines();
+        self.cluster.shut_down().await;
+        lines
+    }
+
+    /// Ends the host, and waits until all its tasks have ended.
+    pub(crate) async fn end_host(&mut self) {
         self.token.cancel();
         let ended = async {
             while let Some(ended) = self.host.join_next().await {
@@ -234,9 +242,6 @@ impl Rig {
         };
         let ended = tokio::time::timeout(LIMIT, ended).await;
         assert!(ended.is_ok(), "the host did not end in {LIMIT:?}; its last line: {:?}", self.lines().last());
-        let lines = self.lines();
-        self.cluster.shut_down().await;
-        lines
     }
 
     fn replace(&self, path: &str, bytes: &[u8]) {

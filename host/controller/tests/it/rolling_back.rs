@@ -274,6 +274,32 @@ async fn a_version_that_misses_its_deadlines_is_switched_back() {
     rig.end().await;
 }
 
+/// An operator who suspends writes during an incident has no version to offer that can be used.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_are_suspended_and_allowed_again_while_the_newest_version_cannot_be_used() {
+    let rig = Rig::start().await;
+    rig.plugin("w", "writes");
+    rig.serves("w", 1).await;
+    rig.component("w", b"\0asm\x0d\0\x01\0\x63");
+    rig.event("w", "plugin-refused").await;
+    let usual = rig.text("w");
+    let mut suspended: Value = serde_json::from_str(&usual).unwrap();
+    suspended["suspendWrites"] = true.into();
+    rig.file("w", &suspended.to_string());
+    rig.until(|lines| lines.iter().filter(|it| it["event"] == "plugin-refused").count() == 2).await;
+    rig.create("one").await;
+    let refused =
+        rig.line(|it| it["event"] == "delivered" && it["name"] == "one" && it["outcome"] != "done").await;
+    assert!(refused.to_string().contains("Suspended"), "{refused}");
+    let copy = async || rig.config_maps().get_opt("copy-of-one").await.unwrap();
+    assert_eq!(copy().await, None);
+    rig.file("w", &usual);
+    until_ok("the copy", async || copy().await.ok_or("there is none")).await;
+    let loaded = rig.lines().iter().filter(|it| it["event"] == "plugin-loaded").count();
+    assert_eq!(loaded, 1, "no other version was loaded");
+    rig.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_traps_for_the_only_object_is_switched_back_with_default_settings() {
     let rig = Rig::start().await;

@@ -112,6 +112,32 @@ async fn a_shadow_that_writes_another_label_is_shown_by_path_and_never_writes() 
     rig.end().await;
 }
 
+/// Else each of the plugin's own writes would be a difference.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shadow_does_not_receive_the_own_writes_that_its_plugin_ignores() {
+    let rig = Rig::start().await;
+    rig.component("next", &std::fs::read(guest_path("writes")).unwrap());
+    let config = json!({"ignoreOwnWrites": true});
+    rig.plugin_with("w", "writes", json!({"shadow": "../next.wasm", "config": config}));
+    for plugin in ["w", "w.shadow"] {
+        rig.serves(plugin, 1).await;
+    }
+    rig.create("one").await;
+    until_ok("the copy", async || {
+        rig.config_maps().get_opt("copy-of-one").await.unwrap().ok_or("there is none")
+    })
+    .await;
+    rig.create("last").await;
+    for plugin in ["w", "w.shadow"] {
+        rig.line(|line| line["plugin"] == plugin && line["event"] == "delivered" && line["name"] == "last")
+            .await;
+    }
+    let lines = rig.end().await;
+    let copies: Vec<_> =
+        lines.iter().filter(|it| it["event"] == "delivered" && it["name"] == "copy-of-one").collect();
+    assert!(copies.is_empty(), "{copies:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_4_a_shadow_that_traps_or_never_answers_delays_nothing() {
     for guest in ["traps", "loops"] {

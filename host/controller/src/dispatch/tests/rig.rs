@@ -28,15 +28,17 @@ use crate::dispatch::{
 use crate::drain::Drain;
 use crate::generations::{GenerationState, Generations, Purpose};
 use crate::informers::{Informers, Limits, ResourceSource};
+use crate::kube_access::OwnWrites;
 use crate::leadership::Leadership;
 use crate::metrics::{ClientMetrics, Metrics};
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report;
 use crate::schedule::WallClock;
-use crate::status::{PluginStatus, StatusRegistry, Writes};
+use crate::status::{PluginStatus, StatusRegistry};
 use crate::subscriptions::{self, Subscription};
 use crate::tasks::{Criticality, Tasks};
 use crate::traces::Traces;
+use crate::write_settings::WriteSettings;
 
 /// The deadline of a wait, by the paused clock: longer than any back-off.
 const LIMIT: Duration = Duration::from_secs(3_600);
@@ -206,8 +208,8 @@ impl Rig {
         let name: Arc<str> = "p".into();
         let status = PluginStatus::loading(name.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
         let handle = statuses.register(status);
-        let (dispatcher, handle) = Dispatcher::new(name, shared, handle, queue.clone());
-        let DispatcherHandle { switches, active, commands, own_writes: _, suspension: _ } = handle;
+        let (dispatcher, handle) = Dispatcher::new(name, shared, handle, queue.clone(), OwnWrites::default());
+        let DispatcherHandle { switches, active, commands, suspension: _ } = handle;
         tasks.spawn("plugin p", Criticality::Essential, |token| dispatcher.run(token));
         Self {
             api,
@@ -314,7 +316,7 @@ impl Rig {
             number,
             version: "0".to_owned(),
             digest: "d".to_owned(),
-            writes: Writes::default(),
+            writes: WriteSettings::default(),
             identity,
             stateless: self.stateless,
             exported: self.exported,
@@ -434,7 +436,7 @@ impl Rig {
         self.lines().filter_map(shown).collect()
     }
 
-    fn lines(&mut self) -> impl Iterator<Item = report::Line> {
+    pub(super) fn lines(&mut self) -> impl Iterator<Item = report::Line> {
         std::iter::from_fn(|| self.reports.next().now_or_never().flatten())
     }
 

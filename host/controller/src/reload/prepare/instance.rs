@@ -15,6 +15,7 @@ use crate::identity::Identity;
 use crate::kube_access::{self, PluginAccess, Rate, Readers, StartRecording, Waking};
 use crate::plan::Plan;
 use crate::reload::load;
+use crate::write_settings::WriteSettings;
 
 /// The parts of an instance, without its access to the cluster.
 pub(super) struct InstanceParts {
@@ -53,8 +54,7 @@ impl Preparation<'_> {
             leadership: host.dispatch.leadership.clone(),
             own_writes: slot.own_writes.clone(),
             record: self.start_recording(recording.clone()),
-            suspends_writes: file.suspend_writes,
-            dry_run: file.dry_run,
+            settings: WriteSettings::of(file, &slot.newest_file),
         })
         .map_err(Error::Access)?;
         access.build_indices().await;
@@ -64,6 +64,7 @@ impl Preparation<'_> {
             access.cache = Arc::new(Waking::new(access.cache, listers, slot.queue.read_sets().clone()));
         }
         let InstanceParts { component, config, log, description } = parts;
+        let secret_config = file.config_version.as_ref().map(|_| config.clone());
         let maker = Maker {
             component: component.clone(),
             config: InstanceConfig {
@@ -74,7 +75,7 @@ impl Preparation<'_> {
                 interception: slot
                     .recorder
                     .as_ref()
-                    .map(|it| it.generation(*number, component.digest(), description))
+                    .map(|it| it.generation(*number, component.digest(), description, secret_config))
                     .or_else(|| host.interception.clone()),
                 metrics: host.metrics.guest(&slot.name, &slot.host_bytes),
                 usage: slot.usage.clone(),

@@ -1,7 +1,9 @@
 //! The way back to an earlier version: the one before, or the last good one on disk.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use oarlock_plugin::component::{Digest, MAX_COMPONENT_BYTES};
 use tokio_util::sync::CancellationToken;
 
 use super::super::load::prepare_and_switch;
@@ -12,47 +14,57 @@ use super::RollOut;
 use crate::config::PluginFile;
 use crate::dispatch::RollBack;
 use crate::generations::GenerationState;
+use crate::plugin_resource::{StatedVersion, is_of_object};
+use crate::regular_file;
 use crate::report::{HostEvent, Timestamp};
-use crate::state_folder::{self, LastGood};
+use crate::state_folder::{LastGood, VersionId};
 use crate::status::RecordedError;
+
+/// A good version cannot be fetched now, and perhaps later.
+pub(super) struct NotFetched;
 
 // === impl RollOut ===
 
 impl RollOut {
     /// Loads the version that can serve while the newest one cannot: the one that serves for an account that
     /// is gone, or the last good one.
-    pub(super) async fn serve_last_good(&self, newest: &PluginFile) {
-        prepare_and_switch(&self.token, self.prepare_last_good(newest), |found, token| async move {
-            if let Some((prepared, is_good)) = found {
+    pub(super) async fn serve_last_good(&self, newest: &PluginFile) -> Result<(), NotFetched> {
+        let switch = |found: Result<Option<(Prepared, bool)>, NotFetched>, token| async move {
+            if let Some((prepared, is_good)) = found? {
                 self.serve(prepared, true, is_good, None, &token).await;
             }
-        })
-        .await;
+            Ok(())
+        };
+        let served = prepare_and_switch(&self.token, self.prepare_last_good(newest), switch).await;
+        served.unwrap_or(Ok(()))
     }
 
     /// Prepares that version. Returns with it whether it needs no probation.
-    async fn prepare_last_good(&self, newest: &PluginFile) -> Option<(Prepared, bool)> {
+    async fn prepare_last_good(&self, newest: &PluginFile) -> Result<Option<(Prepared, bool)>, NotFetched> {
         let Self { host, slot, .. } = self;
         let serving = slot.versions.lock().serving.clone();
         let (file, origin, is_good) = match serving {
             Some(Version { file, component, is_good, .. }) => (file, Origin::Before(component), is_good),
             None => {
-                let LastGood { file, version, digest, bytes } = self.read_last_good(newest, |_| true).await?;
+                let found = self.last_good(newest, None).await.map_err(|message| {
+                    self.report(HostEvent::version_before_refused(message, None));
+                    NotFetched
+                })?;
+                let Some(LastGood { file, version, digest, bytes }) = found else { return Ok(None) };
                 let event = HostEvent::PluginLastGood { version, digest: digest.to_string() };
                 host.reporter.about(&slot.name, slot.next_number()).report(event);
                 (Arc::new(file), Origin::LastGood(bytes), true)
             }
         };
-        // The operator's newest word on writes counts, whichever version serves.
-        let file = with_brakes(file, newest);
+        let file = without_suspension(file);
         match prepare::prepare(host, slot, &file, origin).await {
-            Ok(prepared) => Some((prepared, is_good)),
+            Ok(prepared) => Ok(Some((prepared, is_good))),
             Err(error) => {
                 let message = format!("the last good version cannot be loaded: {error}");
                 slot.generations.fail(GenerationState::Failed, &message);
                 slot.status.update(|status| status.waits_for.clear());
                 self.report(HostEvent::version_before_refused(message, error.hint(&slot.name)));
-                None
+                Ok(None)
             }
         }
     }
@@ -66,13 +78,13 @@ impl RollOut {
         let (file, origin, is_good) = match before {
             Some(Version { file, component, is_good, .. }) => (file, Origin::Before(component), is_good),
             None => {
-                let left = serving.id;
-                let found = self.read_last_good(&serving.file, move |id| id != left).await;
+                let found = self.last_good(&serving.file, Some(serving.id)).await;
+                let found = found.map_err(|message| RollbackError::Failed { message, hint: None })?;
                 let LastGood { file, bytes, .. } = found.ok_or(RollbackError::NothingToGoBackTo)?;
                 (Arc::new(file), Origin::LastGood(bytes), true)
             }
         };
-        let file = with_brakes(file, &serving.file);
+        let file = without_suspension(file);
         let prepare = prepare::prepare(host, slot, &file, origin);
         let switch = |prepared: Result<Prepared, prepare::Error>, token| async move {
             let prepared = prepared.map_err(|error| {
@@ -130,43 +142,52 @@ impl RollOut {
         Ok(result)
     }
 
-    async fn read_last_good(
+    /// Returns the newest good version that is neither in quarantine nor the one that is left: of the folder
+    /// for state, else one that the status of the plugin's object names. The error says why that one cannot
+    /// be had.
+    async fn last_good(
         &self,
         file: &PluginFile,
-        may_be_used: impl Fn(state_folder::VersionId) -> bool + Send + 'static,
-    ) -> Option<LastGood> {
+        left: Option<VersionId>,
+    ) -> Result<Option<LastGood>, String> {
         let Self { host, slot, .. } = self;
         let (state, name, path) = (host.state.clone(), slot.name.clone(), file.path.clone());
         let quarantine = slot.quarantine.lock().clone().unwrap_or_default();
-        let read =
-            move || state.last_good(&name, &path, |id| quarantine.find(id).is_none() && may_be_used(id));
-        let (found, errors) = host.tasks.blocking(read).await?;
-        errors.into_iter().for_each(|error| self.report_trouble(Some(error)));
-        found
-    }
-
-    async fn quarantine(&self, version: &Version, reason: &str) {
-        let Self { host, slot, .. } = self;
-        let quarantine = {
-            let mut quarantine = slot.quarantine.lock();
-            let quarantine = quarantine.get_or_insert_default();
-            let digest = version.component.digest().to_string();
-            quarantine.add(version.id, &version.stated, &digest, reason, Timestamp::now().to_string());
-            quarantine.clone()
+        let mut unwanted: BTreeSet<_> = quarantine.entries().iter().map(|it| it.id.clone()).collect();
+        unwanted.extend(left.map(|id| id.to_string()));
+        let may_be_used = {
+            let unwanted = unwanted.clone();
+            move |id: VersionId| !unwanted.contains(&id.to_string())
         };
-        let saved = host.tasks.blocking(move || quarantine.save()).await;
-        self.report_trouble(saved.and_then(Result::err));
+        let read = move || state.last_good(&name, &path, may_be_used);
+        let Some((found, errors)) = host.tasks.blocking(read).await else { return Ok(None) };
+        errors.into_iter().for_each(|error| self.report_trouble(Some(error)));
+        if found.is_some() || !is_of_object(&file.path) {
+            return Ok(found);
+        }
+        let fetched = host.good_versions.fetch(&slot.name, unwanted).await;
+        let not_fetched = |why: String| {
+            format!("a version that passed its probation on another host cannot be fetched: {why}")
+        };
+        // A version of another object, or of another account, is never gone back to.
+        let Some(stated) = fetched.map_err(not_fetched)?.filter(|it| it.file.path == file.path) else {
+            return Ok(None);
+        };
+        let read = move || {
+            let StatedVersion { file, version, component } = stated;
+            let bytes = regular_file::read(component.path(), MAX_COMPONENT_BYTES as u64)?;
+            Ok(LastGood { file, version, digest: Digest::of(&bytes), bytes })
+        };
+        let read: Option<Result<_, regular_file::Error>> = host.tasks.blocking(read).await;
+        read.transpose().map_err(|error| not_fetched(error.to_string()))
     }
 }
 
-/// Returns the settings of a version, with its writes suspended as those of another one, and sent as dry runs
-/// if those of either are.
-fn with_brakes(mut file: Arc<PluginFile>, other: &PluginFile) -> Arc<PluginFile> {
-    let dry_run = file.dry_run || other.dry_run;
-    if (file.suspend_writes, file.dry_run) != (other.suspend_writes, dry_run) {
-        let file = Arc::make_mut(&mut file);
-        file.suspend_writes = other.suspend_writes;
-        file.dry_run = dry_run;
+/// Returns the settings of a version that is gone back to: the newest file alone says whether its writes are
+/// suspended.
+fn without_suspension(mut file: Arc<PluginFile>) -> Arc<PluginFile> {
+    if file.suspend_writes {
+        Arc::make_mut(&mut file).suspend_writes = false;
     }
     file
 }

@@ -204,6 +204,13 @@ impl Dispatcher {
         (dispatcher, handle)
     }
 
+    /// Has an operator's suspension from the beginning.
+    pub(crate) fn suspended(mut self) -> Self {
+        self.is_suspended = true;
+        self.suspension.update(|it| *it = Suspension { is_suspended: true, by_operator: true, times: 1 });
+        self
+    }
+
     /// Calls the plugin until the token is cancelled. Calls that are in progress then may end within the time
     /// of the [`Drain`]. On standby it calls nothing.
     #[expect(clippy::manual_async_fn, reason = "an async function has each of its arguments twice")]

@@ -18,6 +18,7 @@ mod roll_out;
 mod rollback;
 mod rolled_back;
 mod seen_files;
+mod suspended;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,12 +34,13 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::file_watch::{FileWatch, Woken};
+use self::file_watch::{FileWatch, Woken, folders};
 use self::plugin_slot::PluginSlot;
 use self::roll_out::RollOut;
 pub(crate) use self::rollback::{Request, Rollback, rollbacks};
 pub(crate) use self::rollback::{RollbackError, RolledBack};
 use self::seen_files::SeenFiles;
+use self::suspended::Suspended;
 use crate::access::Gate;
 use crate::config::{self, Circumstances, Loaded, PluginFile};
 use crate::discovery::Discovery;
@@ -99,6 +101,7 @@ pub(crate) struct Reload {
     /// The plugins that Plugin objects define.
     defined: watch::Receiver<Snapshot>,
     plugins: BTreeMap<Arc<str>, Plugin>,
+    suspended: Suspended,
     /// The last message about each bad file.
     reported: BTreeMap<PathBuf, String>,
     has_read_files: bool,
@@ -148,6 +151,7 @@ impl Reload {
             health,
             sources,
             plugins: BTreeMap::new(),
+            suspended: Suspended::default(),
             reported: BTreeMap::new(),
             has_read_files: false,
             requests,
@@ -324,7 +328,9 @@ impl Reload {
             }
             // Its dispatcher panicked: the host drops the plugin and loads it again. The metrics stay, they
             // count the panic.
-            self.drop_plugin(&name);
+            if let Some(plugin) = self.drop_plugin(&name) {
+                self.suspended.keep(&name, &plugin);
+            }
         }
         if let Some(plugin) = self.plugins.get_mut(&name) {
             let again = plugin.slot.load_again.swap(false, Ordering::AcqRel)
@@ -341,6 +347,8 @@ impl Reload {
         let serving = shadow::serving_of(&name).and_then(|name| self.plugins.get(name));
         let serving = serving.map(|it| &*it.slot);
         let (slot, dispatcher) = PluginSlot::new(&self.host, &name, &file, serving);
+        let is_suspended = self.suspended.take(&name, &file);
+        let dispatcher = if is_suspended { dispatcher.suspended() } else { dispatcher };
         let (host, panicked, of) = (self.host.clone(), self.panicked.clone(), name.clone());
         let panicked_at = Arc::new(Mutex::new(None));
         let at = panicked_at.clone();
@@ -372,19 +380,14 @@ impl Reload {
         self.host.shadows.unload(name);
         self.host.metrics.forget(name);
         let generation = plugin.slot.active.get().map_or(0, |it| it.number);
-        let reason = if is_of_object(&plugin.newest.0.path) { OBJECT_GONE } else { FILE_GONE };
+        let is_of_object = is_of_object(&plugin.newest.0.path);
+        let reason = if is_of_object { OBJECT_GONE } else { FILE_GONE };
+        if is_of_object {
+            self.suspended.keep(name, &plugin);
+        }
         self.host.reporter.about(name, generation).report(HostEvent::PluginUnloaded { reason });
         self.host.reporter.forget_lines(name);
     }
-}
-
-fn folders(sources: &[PathBuf], loaded: &Loaded) -> BTreeSet<PathBuf> {
-    let sources = sources.iter().flat_map(|source| [Some(source.as_path()), source.parent()]);
-    let files = loaded.files.iter().flat_map(|file| [file.path.parent(), file.component.parent()]);
-    let errors = loaded.errors.iter().flat_map(|error| [Some(error.path()), error.path().parent()]);
-    let folders = sources.chain(files).chain(errors).flatten();
-    let folders = folders.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
-    folders.filter(|it| it.is_dir()).map(Path::to_owned).collect()
 }
 
 async fn at(time: Option<Instant>) {

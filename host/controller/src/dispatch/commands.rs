@@ -24,6 +24,8 @@ pub(crate) struct Commands {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Suspension {
     pub(crate) is_suspended: bool,
+    /// Whether an operator has suspended the plugin.
+    pub(crate) by_operator: bool,
     /// Also counts one that ended before a follower of this looked.
     pub(crate) times: u32,
 }
@@ -175,10 +177,11 @@ impl Dispatcher {
     /// also changes no times of the lanes.
     fn apply_suspension(&self, active: Option<&mut ActiveGeneration>) {
         let mut active = active;
-        let Suspension { is_suspended: was_suspended, times } = self.suspension.get();
+        let Suspension { is_suspended: was_suspended, times, .. } = self.suspension.get();
         let is_suspended = self.is_suspended();
         let times = times.wrapping_add(u32::from(is_suspended && !was_suspended));
-        self.suspension.update(|it| *it = Suspension { is_suspended, times });
+        let by_operator = self.is_suspended;
+        self.suspension.update(|it| *it = Suspension { is_suspended, by_operator, times });
         if let Some(active) = active.as_mut().filter(|_| was_suspended && !is_suspended) {
             active.lanes.resumed();
         }

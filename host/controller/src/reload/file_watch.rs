@@ -4,7 +4,7 @@
 //! changed.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
+use crate::config::Loaded;
 use crate::report::{HostEvent, Reporter};
 
 /// How often a wait ends without a notification.
@@ -97,6 +98,16 @@ impl FileWatch {
         let _ = tokio::time::timeout(BURST, calm).await;
         Woken::Notified
     }
+}
+
+/// Returns the folders in which a relevant file may change.
+pub(super) fn folders(sources: &[PathBuf], loaded: &Loaded) -> BTreeSet<PathBuf> {
+    let sources = sources.iter().flat_map(|source| [Some(source.as_path()), source.parent()]);
+    let files = loaded.files.iter().flat_map(|file| [file.path.parent(), file.component.parent()]);
+    let errors = loaded.errors.iter().flat_map(|error| [Some(error.path()), error.path().parent()]);
+    let folders = sources.chain(files).chain(errors).flatten();
+    let folders = folders.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
+    folders.filter(|it| it.is_dir()).map(Path::to_owned).collect()
 }
 
 /// Returns whether an event is a change. Reading is none: the host's own reads would cause the next one.

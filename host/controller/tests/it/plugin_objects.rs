@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Event, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use oarlock_component_source::{Config as SourceConfig, Fetcher, Policy};
+use oarlock_controller::control;
 use oarlock_controller::plugin_resource::{Config, Maxima, Plugin, crd};
 use oarlock_controller::runtime;
 use oarlock_dev_cluster::faults::{Action, Fault, Match};
@@ -16,6 +17,7 @@ use oarlock_plugin::Limits;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::control_socket;
 use crate::rig::{Rig, guest_path, until_ok};
 
 /// A host that runs Plugin objects, and the folder of their components.
@@ -280,6 +282,38 @@ async fn the_writes_of_a_plugin_object_are_suspended_although_the_rest_of_its_sp
     objects.condition("hello", "Degraded", "True", "LimitExceeded").await;
     objects.patch("hello", json!({"suspendWrites": false})).await;
     is_suspended(false).await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_object_that_an_operator_suspended_stays_suspended_when_its_account_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = control::bind(&folder.path().join("run"), None).unwrap();
+    let path = socket.path().to_owned();
+    let change = |config| runtime::Config { control: Some(socket), ..config };
+    let objects = Objects::start_with(Policy::default(), change).await;
+    objects.component("hello.wasm", "hello-rust");
+    objects.account("hello").await;
+    objects.create("hello", hello()).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    let command = async |what: &str| {
+        let request = format!("POST /v1/plugins/default.hello/{what}");
+        let (answer, body) = control_socket::request(&path, &request).await;
+        assert!(answer.contains("200"), "{answer} {body}");
+    };
+    command("suspend").await;
+    objects.condition("hello", "Ready", "False", "Suspended").await;
+    let accounts = Api::<ServiceAccount>::default_namespaced(objects.rig.client.clone());
+    accounts.delete("hello", &DeleteParams::default()).await.unwrap();
+    objects.rig.event("default.hello", "plugin-unloaded").await;
+    objects.condition("hello", "Authorized", "False", "AccountMissing").await;
+    let account = serde_json::from_value(json!({"metadata": {"name": "hello"}})).unwrap();
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let loaded = |lines: &[Value]| lines.iter().filter(|it| it["event"] == "plugin-loaded").count() == 2;
+    objects.rig.until(loaded).await;
+    objects.condition("hello", "Ready", "False", "Suspended").await;
+    command("resume").await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
     objects.rig.end().await;
 }
 

@@ -2,8 +2,9 @@
 //! over HTTP, under `/v1`.
 //!
 //! All of them are served on a [unix socket](socket) that only the host's user can open. The admin address
-//! serves those that read, except the lines of plugins' logs, which may quote secrets. Over HTTPS it also
-//! serves operations about Plugin objects, to users whom Kubernetes allows them (`crate::admin`).
+//! serves those that read, without what may quote secrets: the lines of plugins' logs, and the last output of
+//! a guest before an error. Over HTTPS it also serves operations about Plugin objects, to users whom
+//! Kubernetes allows them (`crate::admin`).
 
 mod refusal;
 mod routes;
@@ -47,6 +48,13 @@ pub(crate) struct Control {
     pub(crate) leadership: Leadership,
     /// Cancelled when the host ends, which ends streams.
     pub(crate) token: CancellationToken,
+}
+
+/// Whether the errors of plugins have the last output of the guest before them, which may quote secrets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum GuestOutput {
+    Shown,
+    Withheld,
 }
 
 /// Tells one host from another.
@@ -136,11 +144,11 @@ impl Control {
         }
     }
 
-    fn plugins(&self) -> PluginsView {
+    fn plugins(&self, output: GuestOutput) -> PluginsView {
         PluginsView {
             started: self.host.started,
             sampled_us: u64::try_from(self.host.began.elapsed().as_micros()).unwrap_or(u64::MAX),
-            plugins: self.statuses.snapshot().into_iter().map(|status| self.view(status)).collect(),
+            plugins: self.snapshot(output).into_iter().map(|status| self.view(status)).collect(),
             refused_files: self.statuses.refused_files(),
             leadership: self.leadership.view(),
         }
@@ -148,14 +156,21 @@ impl Control {
 
     /// Returns the plugins with these names, and nothing about others.
     pub(crate) fn plugins_where(&self, is_shown: impl Fn(&str) -> bool) -> PluginsView {
-        let mut view = self.plugins();
+        let mut view = self.plugins(GuestOutput::Withheld);
         view.plugins.retain(|plugin| is_shown(&plugin.status.name));
         PluginsView { refused_files: Vec::new(), ..view }
     }
 
-    fn plugin(&self, name: &str) -> Result<PluginView, Refusal> {
-        let status = self.statuses.snapshot().into_iter().find(|status| *status.name == *name);
+    fn plugin(&self, name: &str, output: GuestOutput) -> Result<PluginView, Refusal> {
+        let status = self.snapshot(output).into_iter().find(|status| *status.name == *name);
         status.map(|status| self.view(status)).ok_or_else(|| self.unknown(name))
+    }
+
+    fn snapshot(&self, output: GuestOutput) -> Vec<PluginStatus> {
+        match output {
+            GuestOutput::Shown => self.statuses.snapshot_in_full(),
+            GuestOutput::Withheld => self.statuses.snapshot(),
+        }
     }
 
     fn view(&self, status: PluginStatus) -> PluginView {

@@ -58,6 +58,8 @@ struct PluginRecord {
     generations: Option<Generations>,
     recording: Option<Progress>,
     shadow: Option<Arc<Comparison>>,
+    /// The last error with the guest's last output before it, if there was any.
+    last_error_in_full: Option<RecordedError>,
     /// How often something was written here.
     n_changes: u64,
 }
@@ -77,6 +79,7 @@ impl StatusRegistry {
             generations: None,
             recording: None,
             shadow: None,
+            last_error_in_full: None,
             n_changes: 0,
         };
         let handle = PluginStatusHandle { record: Arc::new(Mutex::new(record)) };
@@ -145,8 +148,18 @@ impl StatusRegistry {
     /// read.
     #[must_use]
     pub(crate) fn snapshot(&self) -> Vec<PluginStatus> {
-        let handles: Vec<_> = self.plugins.lock().values().cloned().collect();
-        handles.iter().map(PluginStatusHandle::snapshot).collect()
+        self.handles().iter().map(PluginStatusHandle::snapshot).collect()
+    }
+
+    /// Does the same as [`snapshot`](Self::snapshot), with the guest's last output in the last errors. Only
+    /// the host's user may see it.
+    #[must_use]
+    pub(crate) fn snapshot_in_full(&self) -> Vec<PluginStatus> {
+        self.handles().iter().map(PluginStatusHandle::snapshot_in_full).collect()
+    }
+
+    fn handles(&self) -> Vec<PluginStatusHandle> {
+        self.plugins.lock().values().cloned().collect()
     }
 }
 
@@ -212,8 +225,28 @@ impl PluginStatusHandle {
 
     /// Sets the last error of a call, with the time of now.
     pub(crate) fn record_error(&self, message: &str) {
-        let error = RecordedError { time: Timestamp::now(), message: message.to_owned() };
-        self.update(|status| status.last_error = Some(error));
+        self.record(message.to_owned(), None);
+    }
+
+    /// Sets the last error of a call that cost the instance. `output` is the guest's last output before it.
+    ///
+    /// Output may quote secrets. The status is on pages that every user of the machine may read, and in
+    /// objects that more users may read than the plugin's log: there it only says where the output is.
+    pub(crate) fn record_loss(&self, message: &str, output: &str) {
+        if output.is_empty() {
+            return self.record_error(message);
+        }
+        let name = self.record.lock().status.name.clone();
+        let shown = format!("{message}. `oarlock logs {name}` shows the last output of the guest");
+        self.record(shown, Some(format!("{message}\n{output}")));
+    }
+
+    fn record(&self, message: String, in_full: Option<String>) {
+        let time = Timestamp::now();
+        let mut record = self.record.lock();
+        record.n_changes += 1;
+        record.status.last_error = Some(RecordedError { time, message });
+        record.last_error_in_full = in_full.map(|message| RecordedError { time, message });
     }
 
     /// Returns a number that grows with each change of the status, apart from what changes with every event.
@@ -234,6 +267,7 @@ impl PluginStatusHandle {
             generations,
             recording,
             shadow,
+            last_error_in_full: _,
             n_changes: _,
         } = self.record.lock().clone();
         for (subscription, read) in status.subscriptions.iter_mut().zip(&backlogs) {
@@ -249,6 +283,17 @@ impl PluginStatusHandle {
         }
         if status.phase == Phase::Loading && status.refused.is_some() {
             status.phase = Phase::Refused;
+        }
+        status
+    }
+
+    fn snapshot_in_full(&self) -> PluginStatus {
+        let in_full = self.record.lock().last_error_in_full.clone();
+        let mut status = self.snapshot();
+        if let (Some(error), Some(in_full)) = (&mut status.last_error, in_full)
+            && error.time == in_full.time
+        {
+            error.message = in_full.message;
         }
         status
     }

@@ -213,6 +213,17 @@ impl CallError {
         }
     }
 
+    /// Removes the guest's last output and returns it.
+    pub(crate) fn take_output(&mut self) -> String {
+        match self {
+            Self::Trap { output, .. }
+            | Self::Exit { output, .. }
+            | Self::DeadlineExceeded { output, .. }
+            | Self::MemoryLimit { output, .. } => std::mem::take(output),
+            _ => String::new(),
+        }
+    }
+
     /// Returns the guest's frames, innermost first, one on each line; may be empty.
     #[must_use]
     pub fn backtrace(&self) -> &str {

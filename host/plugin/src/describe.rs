@@ -39,8 +39,8 @@ pub enum DescribeError {
         /// The limit.
         limit: Duration,
     },
-    /// The call ended without an answer.
-    #[error("the plugin did not describe itself: {}", .0.in_full())]
+    /// The call ended without an answer. The guest's last output is in its log.
+    #[error("the plugin did not describe itself: {0}")]
     Call(#[from] CallError),
 }
 

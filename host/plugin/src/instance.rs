@@ -21,8 +21,8 @@ use crate::{
     call_error::{self, DeadlinePassed, During},
     component::{Guests, Handler},
     contract::{
-        AddedArgument, DeletedArgument, Description, Failure, Outcome, RetryInfo, Synced, UpdatedArgument,
-        WorkKey,
+        AddedArgument, DeletedArgument, Description, Failure, Level, Outcome, RetryInfo, Synced,
+        UpdatedArgument, WorkKey,
     },
     crossing::{Crossed, Crossing},
     engine::{Share, Turn},
@@ -87,7 +87,8 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// When the component traps while it starts, or exceeds a limit.
+    /// When the component traps while it starts, or exceeds a limit. The error has no output of the guest,
+    /// which is in its log: it may say in a status why a version is not used, and output may quote secrets.
     pub async fn new(component: &Component, config: InstanceConfig) -> Result<Self, CallError> {
         let InstanceConfig { config, limits, access, log, metrics, usage, share, interception } = config;
         let exports = component.exports();
@@ -133,8 +134,9 @@ impl Instance {
         let started = runner.run(limits.start_deadline, pre.instantiate_async(&mut store)).await;
         let instance = started.map_err(|error| {
             let output = store.data().output.take();
-            let error = call_error::classify(&error, store.data(), During::Start, output);
+            let mut error = call_error::classify(&error, store.data(), During::Start, output);
             intercept::call_ends(store.data(), Err::<&(), _>(&error));
+            log_output(&mut error, &store.data().log);
             error
         })?;
         intercept::call_ends(store.data(), Ok(&()));
@@ -282,12 +284,16 @@ impl Instance {
         self.alive
     }
 
-    /// Calls `describe`. Only [`crate::describe`] does that, in an instance of its own.
+    /// Calls `describe`. Only [`crate::describe`] does that, in an instance of its own. An error has no
+    /// output of the guest, as for [`Instance::new`].
     pub(crate) async fn describe(&mut self) -> Result<Result<Description, String>, CallError> {
         self.begin(self.start_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "describe", &());
         let answer = self.runner.run(self.start_deadline, self.metadata.call_describe(&mut self.store)).await;
-        self.end(answer)
+        self.end(answer).map_err(|mut error| {
+            log_output(&mut error, &self.store.data().log);
+            error
+        })
     }
 
     fn begin(
@@ -339,6 +345,13 @@ impl Instance {
                 Err(error)
             }
         }
+    }
+}
+
+/// Moves the guest's last output from an error to its log.
+fn log_output(error: &mut CallError, log: &GuestLog) {
+    for line in error.take_output().lines() {
+        log.write(Level::Error, None, line, &[]);
     }
 }
 

@@ -3,7 +3,8 @@
 //! A language runtime writes an exception to standard error, or logs it, and then traps. To show it once,
 //! with the trap, this module holds lines of standard error and standard output, and lines of level error. It
 //! releases them to the log when the call returns, waits for the host, logs a line of a lower level, or
-//! writes more than the module holds. If the instance fails, [`Output::take`] returns the held lines.
+//! writes more than the module holds. If the instance fails, [`Output::take`] returns the held lines. They
+//! may quote secrets, as every line of a log may: no status has them.
 
 use std::{collections::VecDeque, sync::Arc};
 

@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use futures::stream;
 use serde::{Deserialize, Serialize};
 
-use super::{Control, Refusal};
+use super::{Control, GuestOutput, Refusal};
 use crate::dispatch::Redeliver;
 use crate::reload::RolledBack;
 use crate::report::{self, HostEvent, Line, LineReader, Timestamp};
@@ -96,12 +96,12 @@ const FIRST_HEADER: &str = "oarlock-first-line";
 /// Returns the operations that read, for the admin address.
 pub(crate) fn reading(control: Control) -> Router {
     let other = any(|| async { Refusal::only_on_the_socket() });
-    pages().route("/v1/plugins/{name}/{operation}", other).with_state(control)
+    pages(GuestOutput::Withheld).route("/v1/plugins/{name}/{operation}", other).with_state(control)
 }
 
 /// Returns all operations, for the control socket.
 pub(crate) fn all(control: Control) -> Router {
-    pages()
+    pages(GuestOutput::Shown)
         .route("/v1/plugins/{name}/lines", get(lines))
         .route("/v1/plugins/{name}/suspend", post(suspend))
         .route("/v1/plugins/{name}/resume", post(resume))
@@ -111,7 +111,11 @@ pub(crate) fn all(control: Control) -> Router {
         .with_state(control)
 }
 
-fn pages() -> Router<Control> {
+fn pages(output: GuestOutput) -> Router<Control> {
+    let plugins = move |State(control): State<Control>| async move { json(&control.plugins(output)) };
+    let plugin = move |State(control): State<Control>, Path(name): Path<String>| async move {
+        control.plugin(&name, output).map(|plugin| json(&plugin))
+    };
     Router::new()
         .route("/v1/host", get(host))
         .route("/v1/plugins", get(plugins))
@@ -121,14 +125,6 @@ fn pages() -> Router<Control> {
 
 async fn host(State(control): State<Control>) -> Response {
     json(&control.host())
-}
-
-async fn plugins(State(control): State<Control>) -> Response {
-    json(&control.plugins())
-}
-
-async fn plugin(State(control): State<Control>, Path(name): Path<String>) -> Result<Response, Refusal> {
-    Ok(json(&control.plugin(&name)?))
 }
 
 async fn parked(

@@ -125,7 +125,7 @@ impl Dispatcher {
         let reason = self.count_loss(&active.health, &active.progress, function, error);
         self.show_phase(Some(active));
         let of = if about.is_empty() { "" } else { " of " };
-        self.status.record_error(&format!("{function}{of}{about}: {}", error.in_full()));
+        self.status.record_loss(&format!("{function}{of}{about}: {error}"), error.output());
         let next_try = loss.map(|Loss { losses, again_after, .. }| NextTry {
             tries: losses,
             // Not before there is an instance.

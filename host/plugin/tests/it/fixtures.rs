@@ -302,7 +302,9 @@ async fn misdescribes() {
 async fn panics_in_describe() {
     let host = Host::new("panics-in-describe").await;
     let error = host.describe().await.unwrap_err();
+    // The error becomes part of the status: the last output of the guest is in its log.
     insta::assert_snapshot!(error, @"the plugin did not describe itself: the guest trapped: wasm `unreachable` instruction executed");
+    assert_eq!(host.lines(), ["cannot read the configuration token=canary-7d10"]);
     match error {
         DescribeError::Call(CallError::Trap { backtrace, .. }) => {
             assert!(backtrace.contains("panic"), "{backtrace}")

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
+use oarlock_plugin::CallError;
+
 use super::rig::{Rig, done, trap};
+use crate::report::HostEvent;
 use crate::status::Phase;
 
 #[tokio::test(start_paused = true)]
@@ -73,4 +76,26 @@ async fn promise_4_an_on_synced_that_always_traps_is_parked() {
     assert_eq!(rig.calls().iter().filter(|it| it.text == "synced 0").count(), 3);
     rig.api.put("n/a");
     rig.until("update a@2-3").await;
+}
+
+/// The status is on pages for every user of the machine, and in objects. The output may quote secrets.
+#[tokio::test(start_paused = true)]
+async fn the_output_of_a_guest_before_a_trap_is_in_its_log_and_not_in_its_status() {
+    let mut rig = Rig::new(&["n/a"]).await;
+    rig.serve(|call| match (call.text.as_str(), call.n_before) {
+        ("add a@2", 0) => Err(CallError::Trap {
+            message: "unreachable".to_owned(),
+            output: "cannot log in token=canary-88e1".to_owned(),
+            backtrace: String::new(),
+        }),
+        _ => done(),
+    })
+    .await;
+    rig.until("synced 0").await;
+    insta::assert_snapshot!(rig.status().last_error.unwrap().message, @"on-add of pods n/a: the guest trapped: unreachable. `oarlock logs p` shows the last output of the guest");
+    let lost = rig.lines().find_map(|line| match line.event {
+        HostEvent::InstanceLost { output, .. } => Some(output),
+        _ => None,
+    });
+    assert_eq!(lost.as_deref(), Some("cannot log in token=canary-88e1"));
 }

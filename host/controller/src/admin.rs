@@ -10,12 +10,13 @@ mod certificate;
 mod guard;
 mod healthz;
 mod listener;
+mod metrics_page;
 mod objects;
 mod serve;
 
 use axum::Router;
 use axum::extract::{FromRef, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
@@ -29,10 +30,11 @@ use crate::control::{self, Control};
 use crate::health::Health;
 use crate::informers::{BudgetView, InformerView, Informers};
 use crate::leadership::LeadershipView;
+use crate::metrics::Metrics;
 pub use crate::metrics::{ALL as METRICS, Description as MetricDescription, Kind as MetricKind};
-use crate::metrics::{Exposition, Metrics};
 use crate::report::{self, HostEvent, Reporter};
 use crate::status::{PluginStatus, RefusedFile, StatusRegistry};
+use crate::tasks::Tasks;
 
 /// Serves the pages from the state of these parts.
 #[derive(Clone)]
@@ -42,6 +44,7 @@ pub(crate) struct Admin {
     pub(crate) informers: Informers,
     pub(crate) metrics: Metrics,
     pub(crate) control: Control,
+    pub(crate) tasks: Tasks,
 }
 
 #[derive(Serialize)]
@@ -69,15 +72,16 @@ impl Admin {
         let (address, scheme) = (listener.address.to_string(), listener.scheme());
         reporter.report(HostEvent::AdminListening { address: address.clone(), scheme });
         let AdminListener { listener, address: _, certificate } = listener;
+        let (tasks, limits) = (self.tasks.clone(), serve::Limits::default());
         let Some(certificate) = certificate else {
             let pages = self.router(Reasons::Shown);
-            return serve::serve(&listener, None, &pages, serve::Limits::default(), &token).await;
+            return serve::serve(&listener, None, &pages, limits, &tasks, &token).await;
         };
         if certificate.is_self_signed() {
             reporter.report(HostEvent::AdminSelfSigned { address });
         }
         let pages = self.guarded(Guard::new(ApiReviewer::new(client)));
-        let serving = serve::serve(&listener, Some(&certificate), &pages, serve::Limits::default(), &token);
+        let serving = serve::serve(&listener, Some(&certificate), &pages, limits, &tasks, &token);
         tokio::join!(serving, certificate.follow(&token));
     }
 
@@ -95,13 +99,14 @@ impl Admin {
     /// one check.
     fn router(self, reasons: Reasons) -> Router {
         let control = control::reading(self.control.clone());
+        let metrics = metrics_page::route(&self.metrics, &self.tasks);
         Router::new()
             .route("/", get(index))
             .route("/livez", get(livez))
             .route("/livez/{check}", get(live_check))
             .route("/readyz", get(readyz))
             .route("/readyz/{check}", get(ready_check))
-            .route("/metrics", get(metrics))
+            .route("/metrics", metrics)
             .route("/plugins", get(plugins))
             .with_state((self, reasons))
             .merge(control)
@@ -159,15 +164,6 @@ async fn live_check(State(admin): State<Admin>, Path(name): Path<String>) -> Res
 
 async fn ready_check(State(admin): State<Admin>, Path(name): Path<String>) -> Response {
     healthz::one(admin.health.ready(), &name)
-}
-
-async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
-    let accept: Vec<_> = headers.get_all(header::ACCEPT).iter().filter_map(|it| it.to_str().ok()).collect();
-    let exposition = Exposition::accepted_by(&accept.join(","));
-    match admin.metrics.page(exposition) {
-        Ok(page) => ([(header::CONTENT_TYPE, exposition.content_type())], page).into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
-    }
 }
 
 async fn plugins(State(admin): State<Admin>) -> Response {

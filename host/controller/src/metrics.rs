@@ -12,6 +12,7 @@ mod description;
 mod exposition;
 mod guests;
 mod histogram;
+mod page;
 mod plugin;
 mod process;
 mod reconciles;
@@ -43,6 +44,7 @@ pub use self::client::ClientMetrics;
 pub use self::description::{Description, Kind};
 pub(crate) use self::exposition::Exposition;
 pub(crate) use self::histogram::HistogramView;
+pub(crate) use self::page::Page;
 pub(crate) use self::plugin::{PluginMetrics, PluginUsage};
 pub(crate) use self::writes::{Writes, write_verb};
 
@@ -195,11 +197,9 @@ impl Metrics {
         plugins.described.remove(&labels);
     }
 
-    /// Returns the page in one of the formats.
-    pub(crate) fn page(&self, exposition: Exposition) -> Result<String, fmt::Error> {
-        let mut page = String::new();
-        text::encode(&mut page, &self.shared.registry)?;
-        Ok(exposition.of(page))
+    /// Returns the page in one of the formats. That takes a second for a hundred megabytes.
+    pub(crate) fn page(&self, exposition: Exposition) -> Result<Page, fmt::Error> {
+        exposition.page(|mut page| text::encode(&mut page, &self.shared.registry))
     }
 }
 

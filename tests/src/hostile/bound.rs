@@ -57,12 +57,17 @@ pub const CODE: u64 = 32 * MIB;
 /// and by the constants here, but plugins rarely use that.
 #[must_use]
 pub fn of(cases: &[Case], metrics: &str) -> Bound {
+    let value = |line: &str| Some(line.rsplit_once(' ')?.1.parse::<f64>().ok()? as u64);
     let each = |name: &str| -> Vec<u64> {
         let samples = metrics.lines().filter(|line| line.starts_with(&format!("{name}{{")));
-        samples.filter_map(|line| Some(line.rsplit_once(' ')?.1.parse::<f64>().ok()? as u64)).collect()
+        samples.filter_map(value).collect()
     };
     let sum = |name: &str| -> u64 { each(name).iter().sum() };
     let used = sum("oarlock_plugin_host_bytes") + sum("oarlock_plugin_linear_memory_peak_bytes");
+    // The page of metrics has the series of all plugins once more.
+    let of_series =
+        |line: &&str| line.starts_with("oarlock_plugin_host_bytes{") && line.contains("for=\"metrics\"");
+    let page: u64 = metrics.lines().filter(of_series).filter_map(value).sum();
     let requests: u64 = each("oarlock_plugin_requests_total")
         .iter()
         .map(|requests| REQUESTS / KEPT_REQUESTS * requests.min(&KEPT_REQUESTS))
@@ -77,7 +82,7 @@ pub fn of(cases: &[Case], metrics: &str) -> Bound {
     let n = cases.iter().map(plugins).sum::<u64>();
     let shadows = SHADOW * (n - cases.len() as u64);
     Bound {
-        anonymous: of_host() + (n + 3) * PLUGIN + used + requests + answers + notes + stacks + shadows,
+        anonymous: of_host() + (n + 3) * PLUGIN + used + page + requests + answers + notes + stacks + shadows,
         file_mapped: file_mapped(cases.len() as u64),
     }
 }
@@ -132,7 +137,8 @@ mod tests {
     #[test]
     fn what_a_plugin_has_used_is_in_its_bound_up_to_what_it_may_use() {
         let bound = |metrics: &str| of(&[], metrics).anonymous - of(&[], "").anonymous;
-        assert_eq!(bound("oarlock_plugin_host_bytes{plugin=\"a\",use=\"events\"} 700\n"), 700);
+        assert_eq!(bound("oarlock_plugin_host_bytes{plugin=\"a\",for=\"events\"} 700\n"), 700);
+        assert_eq!(bound("oarlock_plugin_host_bytes{plugin=\"a\",for=\"metrics\"} 700\n"), 1_400);
         assert_eq!(bound("oarlock_plugin_linear_memory_peak_bytes{plugin=\"a\"} 1e6"), 1_000_000);
         assert_eq!(bound("oarlock_plugin_requests_total{plugin=\"a\"} 1.0"), REQUESTS / KEPT_REQUESTS);
         assert_eq!(bound("oarlock_plugin_requests_total{plugin=\"a\"} 5000.0"), REQUESTS);

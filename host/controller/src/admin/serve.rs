@@ -1,5 +1,5 @@
 //! Accepts connections of the admin pages, within limits: a client that is slow, or opens many connections,
-//! leaves room for others.
+//! leaves room for others. Each connection is a task of its own, so that no probe waits for a page.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::certificate::Certificate;
 use super::guard::Peer;
 use crate::control::LAST_ANSWERS;
+use crate::tasks::Tasks;
 
 /// The limits of connections.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,7 @@ pub(super) async fn serve(
     certificate: Option<&Certificate>,
     pages: &Router,
     limits: Limits,
+    tasks: &Tasks,
     token: &CancellationToken,
 ) {
     let open = Open::default();
@@ -74,7 +76,10 @@ pub(super) async fn serve(
                 Ok((stream, peer)) => {
                     // A connection too many is closed at once.
                     if let Some(counted) = open.count(peer, limits.per_address) {
-                        connections.push(connection(stream, counted, certificate, pages.clone(), limits, token));
+                        let tls = certificate.map(|it| TlsAcceptor::from(it.config()));
+                        let connection =
+                            connection(stream, counted, tls, pages.clone(), limits, token.clone());
+                        connections.push(tasks.apart(connection));
                     }
                 }
                 Err(error) => {
@@ -92,19 +97,18 @@ pub(super) async fn serve(
 async fn connection(
     stream: TcpStream,
     counted: Counted,
-    certificate: Option<&Certificate>,
+    tls: Option<TlsAcceptor>,
     pages: Router,
     limits: Limits,
-    token: &CancellationToken,
+    token: CancellationToken,
 ) {
     let pages = pages.layer(Extension(Peer(counted.address)));
-    let Some(certificate) = certificate else {
-        requests(stream, pages, limits, token).await;
+    let Some(tls) = tls else {
+        requests(stream, pages, limits, &token).await;
         return drop(counted);
     };
-    let handshake = TlsAcceptor::from(certificate.config()).accept(stream);
-    match timeout(limits.head, handshake).await {
-        Ok(Ok(stream)) => requests(stream, pages, limits, token).await,
+    match timeout(limits.head, tls.accept(stream)).await {
+        Ok(Ok(stream)) => requests(stream, pages, limits, &token).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake with the admin pages failed"),
         Err(_) => tracing::debug!("a TLS handshake with the admin pages took too long"),
     }

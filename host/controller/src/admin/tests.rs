@@ -37,7 +37,7 @@ impl ResourceSource for Namespaces {
 pub(super) fn admin() -> Admin {
     let (tasks, _) = Tasks::new(CancellationToken::new());
     let (reporter, _) = report::channel(report::Config::default());
-    let informers = Informers::new(tasks, reporter.clone(), Arc::new(Namespaces), Limits::default());
+    let informers = Informers::new(tasks.clone(), reporter.clone(), Arc::new(Namespaces), Limits::default());
     let statuses = StatusRegistry::default();
     let metrics = Metrics::new(
         statuses.clone(),
@@ -60,6 +60,7 @@ pub(super) fn admin() -> Admin {
         metrics,
         informers,
         statuses,
+        tasks,
     }
 }
 
@@ -127,6 +128,61 @@ async fn the_pages_show_plugins_informers_budget_and_metrics() {
     }
     admin.metrics.forget(&"p".into());
     assert!(!get(&admin, "/metrics").await.1.contains("on-add"));
+}
+
+/// The host makes the page of metrics on another thread.
+#[tokio::test]
+async fn a_probe_is_answered_while_a_page_of_metrics_is_made() {
+    let admin = admin();
+    let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+    let handle = admin.statuses.register(status);
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    // The page waits for the status.
+    let busy = std::thread::spawn(move || {
+        let mut is_released = false;
+        handle.update(|_| {
+            begun.send(()).unwrap();
+            is_released = released.recv_timeout(std::time::Duration::from_secs(20)).is_ok();
+        });
+        is_released
+    });
+    has_begun.recv().unwrap();
+    let probe = async {
+        // The other request begins first.
+        tokio::task::yield_now().await;
+        let answer = get(&admin, "/livez").await;
+        // Too late if the page was made in this thread.
+        let _ = release.send(());
+        answer
+    };
+    let (page, probe) = tokio::join!(get(&admin, "/metrics"), probe);
+    assert_eq!((page.0, probe), (200, (200, "ok\n".to_owned())));
+    assert!(busy.join().unwrap(), "the probe was answered too late");
+}
+
+/// Every user of the machine may read the pages, and the output of a guest may quote secrets.
+#[tokio::test]
+async fn the_output_of_a_guest_before_a_trap_is_on_the_control_socket_alone() {
+    let admin = admin();
+    let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+    let handle = admin.statuses.register(status);
+    handle.record_loss("on-add of pods n/a: the guest trapped: unreachable", "no answer token=canary-41f0");
+    let socket = control::all(admin.control.clone());
+    for path in ["/plugins", "/v1/plugins", "/v1/plugins/p"] {
+        let (_, page) = get(&admin, path).await;
+        assert!(page.contains("unreachable. `oarlock logs p` shows") && !page.contains("canary"), "{page}");
+        if path.starts_with("/v1") {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let answer = socket.clone().oneshot(request).await.unwrap();
+            let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            let text = String::from_utf8(body.to_vec()).unwrap();
+            assert!(text.contains(r"unreachable\nno answer token=canary-41f0"), "{text}");
+        }
+    }
+    // The next error has no output.
+    handle.record_error("on-add of pods n/a: not yet");
+    assert!(!format!("{:?}", admin.statuses.snapshot_in_full()).contains("canary"));
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 //! Both formats allow any character in a label value. Control characters in the values of guests are escaped
 //! nevertheless: see [`guests`](super::guests).
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+
+use super::page::Page;
 
 /// A format of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +14,16 @@ pub(crate) enum Exposition {
     Text,
     /// The text format of OpenMetrics, with the version for its content type.
     OpenMetrics(&'static str),
+}
+
+/// Converts OpenMetrics to the text format, line by line: a family has the name of its samples, and the page
+/// has no end mark.
+struct AsText<'p> {
+    page: &'p mut Page,
+    /// The begin of a line.
+    line: String,
+    /// The help of the family whose type follows.
+    help: Option<String>,
 }
 
 /// One media range of an `Accept` header.
@@ -43,12 +55,20 @@ impl Exposition {
         }
     }
 
-    /// Converts a page of OpenMetrics to this format.
-    pub(super) fn of(self, page: String) -> String {
+    /// Returns a page in this format, of what is written to it as OpenMetrics.
+    pub(super) fn page(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), fmt::Error>,
+    ) -> Result<Page, fmt::Error> {
+        let mut page = Page::default();
         match self {
-            Self::Text => as_text(&page),
-            Self::OpenMetrics(_) => page,
+            Self::OpenMetrics(_) => write(&mut page)?,
+            Self::Text => {
+                let mut text = AsText { page: &mut page, line: String::new(), help: None };
+                write(&mut text)?;
+            }
         }
+        Ok(page)
     }
 }
 
@@ -82,33 +102,42 @@ impl<'h> Accepted<'h> {
     }
 }
 
-/// Converts OpenMetrics to the text format: a family has the name of its samples, and the page has no end
-/// mark.
-fn as_text(page: &str) -> String {
-    let mut text = String::with_capacity(page.len());
-    let mut help = None;
-    for line in page.lines() {
+// === impl AsText ===
+
+impl AsText<'_> {
+    fn end_line(&mut self) -> fmt::Result {
+        let Self { page, line, help } = self;
         if let Some(described) = line.strip_prefix("# HELP ") {
-            help = described.split_once(' ');
-        } else if let Some(typed) = line.strip_prefix("# TYPE ") {
-            let Some((name, kind)) = typed.split_once(' ') else { continue };
+            *help = described.split_once(' ').map(|(_, text)| text.to_owned());
+        } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|it| it.split_once(' ')) {
             let (suffix, kind) = match kind {
                 "counter" => ("_total", "counter"),
                 "info" => ("_info", "gauge"),
                 "unknown" => ("", "untyped"),
                 kind => ("", kind),
             };
-            if let Some((_, help)) = help.take() {
-                // Writing to a text does not fail.
-                let _ = writeln!(text, "# HELP {name}{suffix} {help}");
+            if let Some(help) = help.take() {
+                writeln!(page, "# HELP {name}{suffix} {help}")?;
             }
-            let _ = writeln!(text, "# TYPE {name}{suffix} {kind}");
+            writeln!(page, "# TYPE {name}{suffix} {kind}")?;
         } else if !line.starts_with('#') {
-            text.push_str(line);
-            text.push('\n');
+            writeln!(page, "{line}")?;
         }
+        line.clear();
+        Ok(())
     }
-    text
+}
+
+impl Write for AsText<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut lines = text.split('\n');
+        self.line.push_str(lines.next().unwrap_or_default());
+        for line in lines {
+            self.end_line()?;
+            self.line.push_str(line);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -147,7 +176,13 @@ mod tests {
         let page = "# HELP a How often.\n# TYPE a counter\na_total{x=\"# HELP b\"} 1\n# HELP b What.\n# TYPE b info\n\
                     b_info{v=\"1\"} 1\n# HELP c_seconds C.\n# TYPE c_seconds gauge\n# UNIT c_seconds seconds\nc_seconds 2\n\
                     # HELP d D.\n# TYPE d unknown\nd 1\n# EOF\n";
-        insta::assert_snapshot!(Exposition::Text.of(page.to_owned()), @r##"
+        let written = |pieces: &[&str]| {
+            let page = Exposition::Text.page(|page| pieces.iter().try_for_each(|it| page.write_str(it)));
+            page.unwrap().into_text()
+        };
+        let letters: Vec<_> = page.split("").collect();
+        assert_eq!(written(&[page]), written(&letters), "written piece by piece");
+        insta::assert_snapshot!(written(&[page]), @r##"
         # HELP a_total How often.
         # TYPE a_total counter
         a_total{x="# HELP b"} 1

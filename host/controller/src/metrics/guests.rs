@@ -4,50 +4,48 @@
 //! with `_total` for a counter. If plugins use different types for one name, or if a counter's family would
 //! take the name of another series in OpenMetrics, the type is unknown.
 //!
-//! Control characters in label values are escaped ([`escaped`]). The exposition formats allow them, but
-//! people also read the page in terminals, where they could move the cursor or change colours.
+//! Control characters in label values are escaped ([`shown`]). The exposition formats allow them, but people
+//! also read the page in terminals, where they could move the cursor or change colours.
+//!
+//! The series of one plugin and one name are copied at a time: all of them together may have megabytes for
+//! each plugin.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
-use oarlock_plugin::guest::metrics::{Family, Kind};
-use oarlock_plugin::guest::text::is_escaped;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use oarlock_plugin::guest::GuestMetrics;
+use oarlock_plugin::guest::metrics::{Family, Kind, shown};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// The labels of one series, in their order.
-type Labels = Vec<(String, String)>;
-
 /// All series of one name, of all plugins.
 #[derive(Default)]
-struct Shown {
+struct Shown<'p> {
     /// The types that plugins use for the name.
     kinds: BTreeSet<Kind>,
-    series: Vec<(Labels, f64)>,
+    plugins: Vec<(&'p str, &'p GuestMetrics)>,
 }
 
-/// Writes the series of all plugins. The maps are keyed by sample name.
-pub(super) fn encode<'p>(
+/// Writes the series of all plugins.
+pub(super) fn encode(
     encoder: &mut DescriptorEncoder<'_>,
-    plugins: impl IntoIterator<Item = (&'p str, BTreeMap<String, Family>)>,
+    plugins: &BTreeMap<Arc<str>, Arc<GuestMetrics>>,
 ) -> Result<(), fmt::Error> {
-    let mut shown: BTreeMap<String, Shown> = BTreeMap::new();
-    for (plugin, families) in plugins {
-        for (sample, family) in families {
-            let shown = shown.entry(format!("oarlock_guest_{sample}")).or_default();
-            shown.kinds.insert(family.kind);
-            shown.series.extend(family.series.into_iter().map(|(own, value)| {
-                let mut labels = vec![("plugin".to_owned(), plugin.to_owned())];
-                labels.extend(own.into_iter().map(|(name, value)| (name, escaped(value))));
-                (labels, value)
-            }));
+    let mut all: BTreeMap<String, Shown<'_>> = BTreeMap::new();
+    for (plugin, metrics) in plugins {
+        for (sample, kind) in metrics.kinds() {
+            let shown = all.entry(sample).or_default();
+            shown.kinds.insert(kind);
+            shown.plugins.push((plugin, metrics));
         }
     }
     // The names in use. In OpenMetrics a counter uses three names.
-    let mut taken: BTreeSet<String> = shown.keys().cloned().collect();
-    for (sample, Shown { kinds, series }) in shown {
+    let mut taken: BTreeSet<String> = all.keys().cloned().collect();
+    for (sample, Shown { kinds, plugins }) in all {
         let of = |kind| kinds.len() == 1 && kinds.contains(&kind);
         let base = sample.strip_suffix("_total").filter(|_| of(Kind::Counter));
         let names = base.map(|base| [base.to_owned(), format!("{base}_created")]);
@@ -55,53 +53,38 @@ pub(super) fn encode<'p>(
             && names.iter().all(|name| !taken.contains(name))
         {
             taken.extend(names);
-            let help = "A counter of a plugin.";
-            let mut metric = encoder.encode_descriptor(base, help, None, MetricType::Counter)?;
-            for (labels, value) in series {
-                ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
-            }
+            let (base, help) = (format!("oarlock_guest_{base}"), "A counter of a plugin.");
+            let mut metric = encoder.encode_descriptor(&base, help, None, MetricType::Counter)?;
+            let encode = |value: f64, encoder: MetricEncoder<'_>| ConstCounter::new(value).encode(encoder);
+            encode_series(&mut metric, &sample, &plugins, encode)?;
             continue;
         }
         let (help, kind) = match of(Kind::Gauge) {
             true => ("A gauge of a plugin.", MetricType::Gauge),
             false => ("A series of plugins that use different types for it.", MetricType::Unknown),
         };
-        let mut metric = encoder.encode_descriptor(&sample, help, None, kind)?;
-        for (labels, value) in series {
-            ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
-        }
+        let name = format!("oarlock_guest_{sample}");
+        let mut metric = encoder.encode_descriptor(&name, help, None, kind)?;
+        let encode = |value: f64, encoder: MetricEncoder<'_>| ConstGauge::new(value).encode(encoder);
+        encode_series(&mut metric, &sample, &plugins, encode)?;
     }
     Ok(())
 }
 
-/// Escapes the control characters of a label value, and doubles its backslashes, so that different values
-/// stay different.
-pub(super) fn escaped(value: String) -> String {
-    let needs_escape = |it: char| it == '\\' || is_escaped(it);
-    if !value.contains(needs_escape) {
-        return value;
-    }
-    let mut escaped = String::with_capacity(value.len() + 16);
-    for character in value.chars() {
-        if needs_escape(character) {
-            escaped.extend(character.escape_default());
-        } else {
-            escaped.push(character);
+/// Writes the series whose samples have this name.
+fn encode_series(
+    metric: &mut MetricEncoder<'_>,
+    sample: &str,
+    plugins: &[(&str, &GuestMetrics)],
+    encode: impl Fn(f64, MetricEncoder<'_>) -> Result<(), fmt::Error>,
+) -> Result<(), fmt::Error> {
+    for (plugin, metrics) in plugins {
+        let Some(Family { kind: _, series }) = metrics.family(sample) else { continue };
+        for (own, value) in &series {
+            let own = own.iter().map(|(name, value)| (name.as_str(), shown(value)));
+            let labels: Vec<_> = std::iter::once(("plugin", Cow::Borrowed(*plugin))).chain(own).collect();
+            encode(*value, metric.encode_family(&labels)?)?;
         }
     }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::escaped;
-
-    #[test]
-    fn different_label_values_stay_different_after_escaping() {
-        let of = |value: &str| escaped(value.to_owned());
-        assert_eq!(of("größe 1"), "größe 1");
-        assert_eq!(of("a\u{1b}[2J\n"), r"a\u{1b}[2J\n");
-        assert_eq!(of(r"a\n"), r"a\\n");
-        assert_ne!(of("a\n"), of(r"a\n"));
-    }
+    Ok(())
 }

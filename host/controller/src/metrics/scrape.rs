@@ -43,7 +43,9 @@ impl Collector for Scrape {
         informers::budget(encoder, &self.informers.budget())?;
         let statuses = self.statuses.snapshot();
         statuses::plugins(encoder, &statuses)?;
-        statuses::objects(encoder, &self.objects.lock())?;
+        // A copy: a task that notes an object must not wait until this is written.
+        let objects = self.objects.lock().clone();
+        statuses::objects(encoder, &objects)?;
         let of_plugins: Vec<_> =
             self.calls.lock().iter().map(|(name, it)| (name.clone(), it.clone())).collect();
         reconcilers::queues(encoder, &statuses, &of_plugins)?;
@@ -52,8 +54,7 @@ impl Collector for Scrape {
         calls::usage(encoder, &of_plugins)?;
         calls::writes(encoder, &of_plugins)?;
         let guests = self.guests.lock().clone();
-        let series = guests.iter().map(|(plugin, metrics)| (&**plugin, metrics.snapshot()));
-        guests::encode(encoder, series)?;
+        guests::encode(encoder, &guests)?;
         catalog::TRACE_SPANS_DROPPED.encode(encoder, [([], self.traces.n_dropped() as f64)])?;
         catalog::REPORTS_DROPPED.encode(encoder, [([], self.reporter.dropped() as f64)])?;
         catalog::REPORTS_WAITING.encode(encoder, [([], self.reporter.waiting_bytes() as f64)])

@@ -16,7 +16,7 @@ use oarlock_informer::{
     object::{Content, TypeMeta},
 };
 use oarlock_plugin::contract::Entry;
-use oarlock_plugin::guest::metrics::Kind;
+use oarlock_plugin::guest::metrics::{Kind, shown};
 use oarlock_plugin::guest::text::is_escaped;
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
@@ -84,7 +84,7 @@ fn busy() -> Metrics {
 
 #[tokio::test]
 async fn the_page_follows_the_rules_of_promtool() {
-    let page = busy().page(Exposition::Text).unwrap();
+    let page = busy().page(Exposition::Text).unwrap().into_text();
     let families = strict::text(&page).unwrap_or_else(|error| panic!("{error}:\n{page}"));
     let problems: Vec<_> = families.iter().flat_map(lint::problems).collect();
     assert!(problems.is_empty(), "{problems:#?}");
@@ -95,7 +95,7 @@ async fn every_family_of_the_page_is_in_the_catalog_with_its_type_labels_and_hel
     let metrics = busy();
     metrics.panicked(&"p".into());
     metrics.described(&"p".into(), Duration::from_secs(1));
-    let families = strict::text(&metrics.page(Exposition::Text).unwrap()).unwrap();
+    let families = strict::text(&metrics.page(Exposition::Text).unwrap().into_text()).unwrap();
     for family in &families {
         let described = ALL.iter().find(|it| it.name == family.name);
         let Description { name, kind, labels, help } =
@@ -155,8 +155,8 @@ fn each_rule_of_promtool_finds_a_page_that_breaks_it() {
 #[tokio::test]
 async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
     let metrics = busy();
-    let page = metrics.page(Exposition::Text).unwrap();
-    let open = metrics.page(OPEN).unwrap();
+    let page = metrics.page(Exposition::Text).unwrap().into_text();
+    let open = metrics.page(OPEN).unwrap().into_text();
     let n_samples = |page: Result<Vec<strict::Family>, String>| {
         page.unwrap().iter().map(|family| family.samples.len()).sum::<usize>()
     };
@@ -191,7 +191,7 @@ async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
         assert!(page.contains(series), "{series} is not in\n{page}");
     }
     metrics.forget(&"p".into());
-    let page = metrics.page(Exposition::Text).unwrap();
+    let page = metrics.page(Exposition::Text).unwrap().into_text();
     for gone in [
         "writes_total{",
         "restarts_total{",
@@ -212,7 +212,7 @@ async fn a_plugin_is_in_the_state_of_its_newest_generation_and_all_transitions_a
     let generations = Generations::new("p".into(), reporter);
     statuses.handle("p").unwrap().set_generations(generations.clone());
     let series = || {
-        let page = metrics.page(Exposition::Text).unwrap();
+        let page = metrics.page(Exposition::Text).unwrap().into_text();
         let is_it = |line: &&str| line.starts_with("oarlock_plugin_generation_") && !line.ends_with("} 0.0");
         page.lines().filter(is_it).map(str::to_owned).collect::<Vec<_>>().join("\n")
     };
@@ -245,7 +245,7 @@ async fn a_plugin_is_in_the_state_of_its_newest_generation_and_all_transitions_a
 async fn an_object_has_one_series_until_it_is_deleted() {
     let (metrics, _) = metrics();
     let series = || {
-        let page = metrics.page(Exposition::Text).unwrap();
+        let page = metrics.page(Exposition::Text).unwrap().into_text();
         let lines = page.lines().filter(|line| line.starts_with("oarlock_plugin_object_unresolved{"));
         lines.map(str::to_owned).collect::<Vec<_>>().join("\n")
     };
@@ -323,14 +323,14 @@ proptest! {
                     Kind::Gauge => name.to_owned(),
                 };
                 let mut all: BTreeMap<_, _> =
-                    labels.into_iter().map(|(name, value)| (name.to_owned(), guests::escaped(value))).collect();
+                    labels.into_iter().map(|(name, value)| (name.to_owned(), shown(&value).into_owned())).collect();
                 all.insert("plugin".to_owned(), plugin);
                 let now = model.entry((format!("oarlock_guest_{name}"), all)).or_default();
                 *now = if kind == Kind::Counter { *now + value } else { value };
             }
         }
         for exposition in [Exposition::Text, OPEN] {
-            let page = metrics.page(exposition).unwrap();
+            let page = metrics.page(exposition).unwrap().into_text();
             prop_assert!(!page.contains(|it| it != '\n' && is_escaped(it)), "{:?}", page);
             let families = match exposition {
                 Exposition::Text => strict::text(&page),
@@ -352,6 +352,37 @@ proptest! {
     }
 }
 
+/// How much of a page is about one plugin, beside what its series are charged: the host's own series, and
+/// what is around each series.
+const PLUGIN: usize = 256 << 10;
+
+#[tokio::test]
+async fn promise_4_the_length_of_a_page_is_bounded_by_what_series_are_charged() {
+    let (metrics, _) = metrics();
+    let empty = metrics.page(Exposition::Text).unwrap().bytes();
+    let mut charged = 0;
+    for name in ["a", "b"] {
+        let account = HostBytes::default();
+        let plugin: Arc<str> = format!("{name}{}.{}", "n".repeat(62), "p".repeat(253)).into();
+        let guest = metrics.guest(&plugin, &account);
+        for n in 0..256 {
+            // The longest names, and characters that are escaped or not.
+            let name = format!("{n:0>128}").replace('0', "m");
+            let value = ["\u{1}", "\\", "\"", "x"][n % 4].repeat(256);
+            let label = |l: usize| Entry { name: format!("{}{l}", "l".repeat(127)), value: value.clone() };
+            let _ = guest.gauge_set(&name, f64::MIN_POSITIVE, (0..8).map(label).collect());
+        }
+        charged += account.view().metrics as usize;
+        assert!(account.view().metrics > 1_900_000, "{}", account.view().metrics);
+    }
+    for exposition in [Exposition::Text, OPEN] {
+        let page = metrics.page(exposition).unwrap();
+        let bytes = page.bytes();
+        assert!(bytes <= empty + charged + 2 * PLUGIN, "{bytes} bytes, {charged} charged");
+        assert_eq!(page.into_text().matches("\noarlock_guest_m").count() > 300, true);
+    }
+}
+
 #[tokio::test]
 async fn a_counter_and_a_gauge_of_two_plugins_with_one_name_keep_their_names() {
     let (metrics, _) = metrics();
@@ -360,7 +391,7 @@ async fn a_counter_and_a_gauge_of_two_plugins_with_one_name_keep_their_names() {
         metrics.guest(&"other".into(), &HostBytes::default()).gauge_set(gauge, 2.0, Vec::new()).unwrap();
     }
     for exposition in [Exposition::Text, OPEN] {
-        let page = metrics.page(exposition).unwrap();
+        let page = metrics.page(exposition).unwrap().into_text();
         for series in [
             r#"oarlock_guest_x_total{plugin="one"} 1.0"#,
             r#"oarlock_guest_x{plugin="other"} 2.0"#,

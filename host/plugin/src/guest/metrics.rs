@@ -1,19 +1,23 @@
 //! The metrics of one plugin on the host's metrics page.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use parking_lot::Mutex;
 
 use crate::{
     contract::{Entry, Error},
-    guest::host_bytes::{Charge, HostBytes, Use},
+    guest::{
+        host_bytes::{Charge, HostBytes, Use},
+        text::is_escaped,
+    },
 };
 
 const MAX_SERIES: usize = 256;
 const MAX_LABELS: usize = 8;
 const MAX_NAME: usize = 128;
 const MAX_LABEL_VALUE: usize = 256;
-/// The estimated memory of a series besides its texts.
+/// The estimated memory of a series besides its texts. The texts count with their length on the page, which
+/// is longer: so the length of a page is bounded by what is charged.
 const SERIES_COST: usize = 256;
 
 /// The series of one plugin. All its instances share them, and they survive a change of its generation.
@@ -30,7 +34,7 @@ struct Families {
     charges: Vec<Charge>,
 }
 
-/// All series of one name, as [`GuestMetrics::snapshot`] returns them.
+/// All series of one name, as [`GuestMetrics::family`] returns them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
     /// Counter or gauge; set by the first use.
@@ -86,10 +90,16 @@ impl GuestMetrics {
         self.update(name, name, Kind::Gauge, labels, |_| to)
     }
 
-    /// Returns the current values of all series, by the name of their samples.
+    /// Returns the types of all families, by the name of their samples.
     #[must_use]
-    pub fn snapshot(&self) -> BTreeMap<String, Family> {
-        self.families.lock().by_name.clone()
+    pub fn kinds(&self) -> BTreeMap<String, Kind> {
+        self.families.lock().by_name.iter().map(|(name, family)| (name.clone(), family.kind)).collect()
+    }
+
+    /// Returns the current values of the series whose samples have this name.
+    #[must_use]
+    pub fn family(&self, name: &str) -> Option<Family> {
+        self.families.lock().by_name.get(name).cloned()
     }
 
     fn update(
@@ -115,7 +125,7 @@ impl GuestMetrics {
         if n_series >= MAX_SERIES {
             return Err(Error::LimitExceeded(format!("metric {name:?}: the plugin has {MAX_SERIES} series")));
         }
-        let texts: usize = labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let texts: usize = labels.iter().map(|(name, value)| name.len() + shown_bytes(value)).sum();
         let charge = self.account.charge(Use::Metrics, SERIES_COST + name.len() + texts)?;
         families.charges.push(charge);
         let family = families
@@ -138,6 +148,32 @@ impl Kind {
             Self::Gauge => "gauge",
         }
     }
+}
+
+/// Returns the value of a label as the page shows it: without control characters, which could move the cursor
+/// of a terminal. Different values stay different, since backslashes are doubled.
+#[must_use]
+pub fn shown(value: &str) -> Cow<'_, str> {
+    let needs_escape = |it: char| it == '\\' || is_escaped(it);
+    if !value.contains(needs_escape) {
+        return Cow::Borrowed(value);
+    }
+    let mut shown = String::with_capacity(value.len() + 16);
+    for character in value.chars() {
+        if needs_escape(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Returns how long the value of a label is on the page, up to seven times its length: the format escapes
+/// quotes and the backslashes of [`shown`].
+fn shown_bytes(value: &str) -> usize {
+    let shown = shown(value);
+    shown.len() + shown.bytes().filter(|it| matches!(it, b'\\' | b'"')).count()
 }
 
 /// Returns the series of the other kind that stands in the way of this one: of the same name, or with

@@ -17,11 +17,19 @@ struct Served {
 }
 
 async fn served(certificate: Option<Certificate>, limits: Limits) -> Served {
+    let pages = Router::new().route("/", get(|| async { "page\n" }));
+    served_pages(certificate, limits, pages).await
+}
+
+async fn served_pages(certificate: Option<Certificate>, limits: Limits, pages: Router) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let token = CancellationToken::new();
-    let (ended, pages) = (token.clone(), Router::new().route("/", get(|| async { "page\n" })));
-    let task = Box::pin(async move { serve(&listener, certificate.as_ref(), &pages, limits, &ended).await });
+    let ended = token.clone();
+    let task = Box::pin(async move {
+        let (tasks, _) = Tasks::new(ended.clone());
+        serve(&listener, certificate.as_ref(), &pages, limits, &tasks, &ended).await;
+    });
     Served { address, token, task }
 }
 
@@ -96,6 +104,46 @@ async fn a_silent_connection_is_closed_and_makes_room() {
             }
         })
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_probe_does_not_wait_for_a_page_that_takes_long() {
+    const LONG: Duration = Duration::from_secs(20);
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (begun, released) = (Arc::new(Mutex::new(begun)), Arc::new(Mutex::new(released)));
+    // It keeps the thread on which it is polled.
+    let long = move || {
+        begun.lock().send(()).unwrap();
+        let released = released.clone();
+        async move { if released.lock().recv_timeout(LONG).is_ok() { "released\n" } else { "too late\n" } }
+    };
+    let pages = Router::new().route("/", get(|| async { "page\n" })).route("/long", get(long));
+    let served = served_pages(None, Limits::default(), pages).await;
+    let (address, token) = (served.address, served.token.clone());
+    let clients = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let ask = |path: &str| {
+            let mut connection = std::net::TcpStream::connect(address).unwrap();
+            write!(connection, "GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+            connection
+        };
+        let read = |mut connection: std::net::TcpStream| {
+            let mut answer = String::new();
+            connection.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let long = ask("/long");
+        has_begun.recv().unwrap();
+        let probe = read(ask("/"));
+        // The page may have ended already: then the probe has waited for it.
+        let _ = release.send(());
+        token.cancel();
+        (probe, read(long))
+    });
+    tokio::time::timeout(LIMIT, served.task).await.expect("the server ends");
+    let (probe, long) = clients.join().unwrap();
+    assert!(probe.ends_with("\r\n\r\npage\n") && long.ends_with("\r\n\r\nreleased\n"), "{probe} {long}");
 }
 
 #[tokio::test]

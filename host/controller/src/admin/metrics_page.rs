@@ -1,5 +1,6 @@
-//! The page `/metrics`. Its length grows with the series of all plugins, up to megabytes for each: so the host
-//! makes one page at a time, on a thread that may be busy for long, and holds no other one until it is sent.
+//! The page `/metrics`. Its length grows with the series of all plugins, up to megabytes for each: so the
+//! host makes one page at a time, on a thread that may be busy for long, and holds no other one until it is
+//! sent.
 //!
 //! A request waits for its turn, and gets 503 if that takes too long. A client that does not read its page
 //! loses it to the next one.

@@ -40,8 +40,8 @@ pub(super) fn read(json: &str) -> Option<Vec<Entry>> {
     Some(versions.into_iter().map(entry).collect())
 }
 
-/// Returns what the status says. Nothing, if the host has read no list of the plugin yet or if it is empty and
-/// always was.
+/// Returns what the status says. Nothing, if the host has read no list of the plugin yet, or if it is empty
+/// and always was.
 pub(super) fn written(
     entries: Option<&[Entry]>,
     before: Option<&Vec<RolledBackVersion>>,

@@ -1,5 +1,5 @@
-//! The versions in quarantine: those of the folder for state, and those that the status of the plugin's object
-//! names.
+//! The versions in quarantine: those of the folder for state, and those that the status of the plugin's
+//! object names.
 //!
 //! The host that leads decides which these are. A host on standby adopts what the leader has written to the
 //! status: after a takeover it knows the same.

@@ -1,15 +1,19 @@
 //! Which plugins are recorded, and in which files.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_plugin::record;
+use oarlock_plugin::record::{self, Budget};
+use parking_lot::Mutex;
 
+use crate::drain::Drain;
+use crate::report::{HostEvent, Reporter};
 use crate::shadow;
 use crate::tasks::Tasks;
 
-/// How long the writer of a record waits at the host's end for the last calls.
+/// How long the writer of a record waits at the host's end for instances, after the last call.
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
 /// How often a file of the same name is avoided by a number.
@@ -23,10 +27,20 @@ pub struct RecordConfig {
     pub path: PathBuf,
     /// The only plugin that is recorded.
     pub plugin: Option<String>,
-    /// The maximum size of a file, in bytes.
+    /// The maximum size of all files of one plugin together, in bytes.
     pub limit: u64,
     /// Records values of Secrets as they are.
     pub secrets: bool,
+}
+
+/// Starts the records of one host.
+pub(crate) struct Recordings {
+    config: RecordConfig,
+    tasks: Tasks,
+    drain: Drain,
+    reporter: Reporter,
+    /// The budgets by the name of the plugin: one that is removed and added again has the same as before.
+    budgets: Mutex<BTreeMap<Arc<str>, Budget>>,
 }
 
 // === impl RecordConfig ===
@@ -39,45 +53,12 @@ impl RecordConfig {
         path.ends_with('/') || path.contains("{plugin}") || self.path.is_dir()
     }
 
-    /// Starts the record of a plugin. Without a file that can be written, the plugin runs without a record.
-    pub(crate) fn start(&self, tasks: &Tasks, plugin: &Arc<str>) -> Option<record::Recorder> {
-        let is_other = self.plugin.as_ref().is_some_and(|only| **only != **plugin);
-        if is_other || shadow::serving_of(plugin).is_some() {
-            return None;
-        }
-        if self.plugin.is_none() && !self.is_for_several() {
-            tracing::warn!(%plugin, file = %self.path.display(), "the plugin is not recorded: the file is for one plugin");
-            return None;
-        }
-        let (recorder, writer) = match self.create(plugin) {
-            Ok(created) => created,
-            Err(error) => {
-                tracing::error!(%plugin, path = %self.path.display(), %error, "the plugin is not recorded");
-                return None;
-            }
-        };
-        let file = recorder.progress().view().file;
-        tracing::info!(%plugin, file = %file.display(), "the plugin is recorded");
-        let name = plugin.clone();
-        let panicked = plugin.clone();
-        tasks.spawn_contained(
-            format!("record of {plugin}"),
-            |token| async move {
-                let stop = async {
-                    token.cancelled().await;
-                    tokio::time::sleep(LAST_CALLS).await;
-                };
-                if let Err(error) = writer.run(stop).await {
-                    tracing::error!(plugin = %name, file = %file.display(), %error, "the record ends: the file cannot be written");
-                }
-            },
-            move |message| tracing::error!(plugin = %panicked, message, "the record ends: its writer panicked"),
-        );
-        Some(recorder)
-    }
-
     /// Creates the file, under the first name that is free.
-    fn create(&self, plugin: &Arc<str>) -> std::io::Result<(record::Recorder, record::Writer)> {
+    fn create(
+        &self,
+        plugin: &Arc<str>,
+        budget: &Budget,
+    ) -> std::io::Result<(record::Recorder, record::Writer)> {
         let first = self.file(plugin);
         if let Some(folder) = first.parent().filter(|it| !it.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder)?;
@@ -86,7 +67,7 @@ impl RecordConfig {
         loop {
             let config = record::Config {
                 file: numbered(&first, number),
-                limit: self.limit,
+                budget: budget.clone(),
                 secrets: self.secrets,
                 plugin: plugin.clone(),
                 host: env!("CARGO_PKG_VERSION"),
@@ -112,6 +93,68 @@ impl RecordConfig {
     }
 }
 
+// === impl Recordings ===
+
+impl Recordings {
+    pub(crate) fn new(config: RecordConfig, tasks: Tasks, drain: Drain, reporter: Reporter) -> Self {
+        Self { config, tasks, drain, reporter, budgets: Mutex::default() }
+    }
+
+    /// Starts the record of a plugin. Without a file that can be written, the plugin runs without a record.
+    pub(crate) fn start(&self, plugin: &Arc<str>) -> Option<record::Recorder> {
+        let Self { config, tasks, drain, reporter, budgets } = self;
+        let is_other = config.plugin.as_ref().is_some_and(|only| **only != **plugin);
+        if is_other || shadow::serving_of(plugin).is_some() {
+            return None;
+        }
+        if config.plugin.is_none() && !config.is_for_several() {
+            tracing::warn!(%plugin, file = %config.path.display(), "the plugin is not recorded: the file is for one plugin");
+            return None;
+        }
+        let budget =
+            budgets.lock().entry(plugin.clone()).or_insert_with(|| Budget::new(config.limit)).clone();
+        let reporter = reporter.about(plugin, 0);
+        let event = HostEvent::RecordLimitReached {
+            file: config.file(plugin).display().to_string(),
+            limit: config.limit,
+        };
+        let (recorder, writer) = match config.create(plugin, &budget) {
+            Ok(created) => created,
+            Err(_) if budget.is_used_up() => {
+                reporter.report(event);
+                return None;
+            }
+            Err(error) => {
+                tracing::error!(%plugin, path = %config.path.display(), %error, "the plugin is not recorded");
+                return None;
+            }
+        };
+        let writer = writer.when_full(move || reporter.report(event));
+        let file = recorder.progress().view().file;
+        tracing::info!(%plugin, file = %file.display(), "the plugin is recorded");
+        let (name, panicked, drain) = (plugin.clone(), plugin.clone(), drain.clone());
+        tasks.spawn_contained(
+            format!("record of {plugin}"),
+            |token| async move {
+                // The writer ends by itself when the instances are gone.
+                let stop = async {
+                    token.cancelled().await;
+                    let last_calls = async {
+                        drain.ended().await;
+                        tokio::time::sleep(LAST_CALLS).await;
+                    };
+                    let _ = tokio::time::timeout(drain.timeout() + LAST_CALLS, last_calls).await;
+                };
+                if let Err(error) = writer.run(stop).await {
+                    tracing::error!(plugin = %name, file = %file.display(), %error, "the record ends: the file cannot be written");
+                }
+            },
+            move |message| tracing::error!(plugin = %panicked, message, "the record ends: its writer panicked"),
+        );
+        Some(recorder)
+    }
+}
+
 /// Returns `a.record` for 1, and `a.2.record` for 2.
 fn numbered(file: &Path, number: u32) -> PathBuf {
     if number == 1 {
@@ -128,10 +171,37 @@ fn numbered(file: &Path, number: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use oarlock_plugin::component::Digest;
+    use oarlock_plugin::contract::Description;
+    use oarlock_plugin::record::{EndReason, Entry, Reader, RecordState};
+    use tokio::time::Instant;
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+    use crate::report;
 
     fn config(path: &str) -> RecordConfig {
         RecordConfig { path: path.into(), plugin: None, limit: 1 << 20, secrets: false }
+    }
+
+    fn entries(file: &Path) -> Vec<Entry> {
+        let mut reader = Reader::new(std::fs::File::open(file).unwrap()).unwrap();
+        std::iter::from_fn(|| reader.next_entry().unwrap()).collect()
+    }
+
+    /// Records that a generation begins.
+    fn generation(recorder: &record::Recorder, number: u64) {
+        let description = Description {
+            name: "mirror".into(),
+            version: "1".into(),
+            subscriptions: vec![],
+            reads: vec![],
+            indices: vec![],
+            requests: vec![],
+            schedules: vec![],
+            stateless: true,
+        };
+        drop(recorder.generation(number, Digest::of(b"a"), &description, None));
     }
 
     #[test]
@@ -154,9 +224,85 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path().to_str().unwrap());
         let plugin: Arc<str> = "mirror".into();
-        let names = [(); 3].map(|()| config.create(&plugin).unwrap().0.progress().view().file);
+        let budget = Budget::new(1 << 20);
+        let names = [(); 3].map(|()| config.create(&plugin, &budget).unwrap().0.progress().view().file);
         let names = names.map(|it| it.file_name().unwrap().to_string_lossy().into_owned());
         assert_eq!(names, ["mirror.record", "mirror.2.record", "mirror.3.record"]);
         assert_eq!(numbered(Path::new("a/b"), 2), Path::new("a/b.2"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_record_has_what_ends_while_the_host_drains() {
+        const DRAIN: Duration = Duration::from_secs(20);
+        let folder = tempfile::tempdir().unwrap();
+        let plugin: Arc<str> = "mirror".into();
+        // The dispatcher ends in time, never, or ends and something else keeps the record open.
+        for (dispatcher_ends, record_is_left, ends_after) in
+            [(true, false, 15), (false, true, 22), (true, true, 17)]
+        {
+            let (tasks, supervisor) = Tasks::new(CancellationToken::new());
+            let (reporter, _reports) = report::channel(report::Config::default());
+            let drain = Drain::new(DRAIN);
+            let config = config(folder.path().to_str().unwrap());
+            let recordings = Recordings::new(config, tasks.clone(), drain.clone(), reporter);
+            let recorder = recordings.start(&plugin).unwrap();
+            let file = recorder.progress().view().file;
+            let running = drain.begin();
+            let began = Instant::now();
+            tasks.token().cancel();
+            let ending = async move {
+                tokio::time::sleep(Duration::from_secs(15)).await;
+                generation(&recorder, 7);
+                let _left = (record_is_left.then_some(recorder), (!dispatcher_ends).then_some(running));
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                ended = supervisor.run() => ended.unwrap(),
+                () = ending => {}
+            }
+            let case = format!("{dispatcher_ends} {record_is_left}");
+            assert_eq!(began.elapsed().as_secs(), ends_after, "{case}");
+            let entries = entries(&file);
+            assert!(
+                entries.iter().any(|it| matches!(it, Entry::Generation(it) if it.generation == 7)),
+                "{case}"
+            );
+            let Some(Entry::End(end)) = entries.last() else { panic!("{case}: {entries:?}") };
+            assert_eq!((end.reason, end.lost), (EndReason::Stopped, 0), "{case}");
+        }
+    }
+
+    #[tokio::test]
+    async fn promise_4_a_plugin_that_is_created_again_has_the_rest_of_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let (tasks, supervisor) = Tasks::new(CancellationToken::new());
+        let (reporter, mut reports) = report::channel(report::Config::default());
+        let config = RecordConfig { limit: 8 << 10, ..config(path) };
+        let recordings = Recordings::new(config, tasks.clone(), Drain::new(Duration::ZERO), reporter);
+        let (mirror, other): (Arc<str>, Arc<str>) = ("mirror".into(), "other".into());
+        let mut views = Vec::new();
+        for n in 0..1_000 {
+            let Some(recorder) = recordings.start(&mirror) else { break };
+            generation(&recorder, n);
+            views.push(recorder.progress());
+        }
+        let n_files = views.len();
+        assert!(n_files > 1 && n_files < 8, "{n_files}");
+        // It is reported, at this creation and each further one.
+        assert!(recordings.start(&mirror).is_none());
+        for _ in 0..2 {
+            let line = reports.next().await.unwrap();
+            assert_eq!(line.plugin, Some(mirror.clone()));
+            let HostEvent::RecordLimitReached { file, limit } = &line.event else { panic!("{line}") };
+            assert_eq!((file.as_str(), *limit), (&*format!("{path}/mirror.record"), 8 << 10));
+        }
+        assert_eq!(std::fs::read_dir(path).unwrap().count(), n_files);
+        // Another plugin has its own limit.
+        assert_eq!(recordings.start(&other).unwrap().progress().view().state, RecordState::Recording);
+        tasks.token().cancel();
+        supervisor.run().await.unwrap();
+        let bytes: u64 = views.iter().map(|it| std::fs::metadata(it.view().file).unwrap().len()).sum();
+        assert!(bytes <= 8 << 10, "{bytes}");
     }
 }

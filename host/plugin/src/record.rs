@@ -3,13 +3,19 @@
 //! ```text
 //! instance ── CallLog ──┐ one message for each call, when it ends
 //! instance ── CallLog ──┴── bounded queue ──> Writer: replaces values of Secrets, compresses, writes
+//!                       └── Unlearned ──────> (values of Secrets, at once)
 //! ```
 //!
 //! A call is never delayed: when the queue is full, the call is left out, and the next one says so; when the
-//! calls in progress are too large, their last imports are cut off. When the file has reached its limit, the
-//! record ends, since a replay needs the beginning. It also ends when a call is left out or cut that may have
-//! seen Secrets: their values would be in later calls, and nothing would know them.
+//! calls in progress are too large, their last imports are cut off. When the plugin's files have reached
+//! their limit, the record ends, since a replay needs the beginning.
+//!
+//! Calls are written in the order in which they end, and a call that has received a value of a Secret may
+//! take longer than another one that receives a copy of the value. So the writer receives the values at once,
+//! also those of calls that are left out or cut, and learns them before it writes a call that ended later.
+//! The record ends if the memory has no room for them: nothing would replace them in later calls.
 
+mod budget;
 mod call_log;
 mod ended;
 mod pseudonyms;
@@ -29,27 +35,36 @@ pub use oarlock_record_format::entry::{
     Call, End, EndReason, Ended, Entry, File, Generation, Gone, Import, Kind, Start,
 };
 pub use oarlock_record_format::file::{Error, Reader, VERSION};
+use parking_lot::Mutex;
 use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
+pub use self::budget::Budget;
 pub(crate) use self::ended::ended;
 pub use self::writer::Writer;
-use self::{call_log::CallLog, redaction::Sources};
+use self::{
+    call_log::CallLog,
+    redaction::{SecretContent, Sources},
+};
 use crate::{Interception, component, contract::Description};
 
 /// The messages that may wait for the writer.
 const MOST_WAITING: usize = 4_096;
 
-/// The bytes of calls that may be in progress or wait for the writer.
+/// The bytes of calls that may be in progress or wait for the writer, and of unlearned contents of Secrets.
 const MOST_HELD_BYTES: usize = 64 << 20;
+
+/// The bytes of unlearned contents that wake the writer. Fewer wait for the next call.
+const LEARN_AT_BYTES: usize = 1 << 20;
 
 /// Configures a record.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The file, which must not exist. It contains objects of the cluster: only the owner may read it.
     pub file: PathBuf,
-    /// The maximum size of the file, in bytes.
-    pub limit: u64,
+    /// What all files of the plugin may have together.
+    pub budget: Budget,
     /// Records values of Secrets as they are.
     pub secrets: bool,
     /// The plugin's name.
@@ -79,7 +94,7 @@ pub struct RecorderView {
     pub file: PathBuf,
     /// Its size, in bytes.
     pub bytes: u64,
-    /// The maximum size.
+    /// The maximum size: what other files of the plugin leave of their limit.
     pub limit: u64,
     /// The calls in it.
     pub calls: u64,
@@ -97,12 +112,12 @@ pub struct RecorderView {
 pub enum RecordState {
     /// Calls are recorded.
     Recording,
-    /// The file has reached its limit. Further calls are not recorded.
+    /// The files of the plugin have reached their limit. Further calls are not recorded.
     Full,
     /// The file cannot be written. Further calls are not recorded.
     Failed,
-    /// A call with Secrets is missing, so their values could not be replaced in later calls. Further calls
-    /// are not recorded.
+    /// The writer did not receive values of Secrets, so it could not replace them in later calls. Further
+    /// calls are not recorded.
     SecretsMissed,
 }
 
@@ -110,17 +125,32 @@ pub enum RecordState {
 pub(crate) struct Shared {
     config: Config,
     bytes: AtomicU64,
+    /// What the file has taken of the budget.
+    taken: AtomicU64,
     calls: AtomicU64,
     lost: AtomicU64,
-    /// The bytes of the calls that are in progress or wait for the writer.
+    /// The calls and starts that began.
+    begun: AtomicU64,
+    /// The bytes of the calls that are in progress or wait for the writer, and of the unlearned contents.
     held_bytes: AtomicUsize,
+    unlearned: Mutex<Unlearned>,
+    /// Wakes the writer, since many contents are unlearned.
+    must_learn: Notify,
     instances: AtomicU64,
     is_full: AtomicBool,
     has_failed: AtomicBool,
-    /// A call that may have seen Secrets is missing.
+    /// The writer did not receive values of Secrets.
     has_missed_secrets: AtomicBool,
-    /// Tells the writer so.
+    /// Wakes the writer when it is so.
     missed_secrets: Notify,
+}
+
+/// Contents of Secrets that the writer has not learned yet.
+#[derive(Default)]
+struct Unlearned {
+    contents: Vec<SecretContent>,
+    /// The bytes that are held for them.
+    bytes: usize,
 }
 
 /// An entry on its way to the writer.
@@ -139,15 +169,19 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// When the file exists, or cannot be created.
+    /// When the file exists, or cannot be created, or the [`Budget`] is used up.
     pub fn create(config: Config) -> std::io::Result<(Self, Writer)> {
         let (queue, waiting) = mpsc::channel(MOST_WAITING);
         let shared = Arc::new(Shared {
             config,
             bytes: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             held_bytes: AtomicUsize::new(0),
+            unlearned: Mutex::default(),
+            must_learn: Notify::new(),
             instances: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
@@ -158,15 +192,19 @@ impl Recorder {
         Ok((Self { shared, queue }, writer))
     }
 
-    /// Records the instances of one generation.
+    /// Records the instances of one generation. `secret_config` is its configuration if that is of a Secret.
     #[must_use]
     pub fn generation(
         &self,
         number: u64,
         digest: component::Digest,
         description: &Description,
+        secret_config: Option<Arc<Value>>,
     ) -> Interception {
-        let sources = Arc::new(Sources::of(description));
+        let sources = Arc::new(Sources::of(description, secret_config.is_some()));
+        if let Some(config) = secret_config {
+            self.learn(SecretContent::Config(config));
+        }
         let generation = Generation {
             generation: number,
             digest: digest.to_string(),
@@ -217,30 +255,38 @@ impl Recorder {
             _ => message,
         };
         self.release(bytes);
-        self.leave_out(&left_out.entry, sources);
+        self.leave_out(&left_out.entry);
         false
     }
 
-    /// Ends the record if a call that is cut may have seen Secrets. Returns whether it does: then the call is
-    /// left out.
-    fn cut(&self, call: &Call, has_cut_secrets: bool, sources: &Sources) -> bool {
-        let ends = !self.shared.config.secrets && (has_cut_secrets || sources.may_be_in(call));
-        if ends {
+    /// Counts an entry that is left out, if it is a call.
+    fn leave_out(&self, entry: &Entry) {
+        if matches!(entry, Entry::Start(_) | Entry::Call(_)) {
             self.shared.lost.fetch_add(1, Relaxed);
-            self.shared.miss_secrets();
         }
-        ends
     }
 
-    /// Counts an entry that is left out. Ends the record if the call may have seen Secrets.
-    fn leave_out(&self, entry: &Entry, sources: &Sources) {
-        self.shared.lost.fetch_add(1, Relaxed);
-        let call = match entry {
-            Entry::Start(Start { call, .. }) | Entry::Call(call) => call,
-            Entry::File(_) | Entry::Generation(_) | Entry::Gone(_) | Entry::End(_) => return,
-        };
-        if !self.shared.config.secrets && sources.may_be_in(call) {
+    /// Returns whether the writer replaces values of Secrets.
+    fn redacts(&self) -> bool {
+        !self.shared.config.secrets
+    }
+
+    /// Passes a content to the writer, which learns it before it writes any call that ends from now on.
+    /// Without room for it the record ends.
+    fn learn(&self, content: SecretContent) {
+        if !self.redacts() || !self.shared.goes_on() {
+            return;
+        }
+        let bytes = content.size();
+        if !self.hold(bytes) {
             self.shared.miss_secrets();
+            return;
+        }
+        let mut unlearned = self.shared.unlearned.lock();
+        unlearned.contents.push(content);
+        unlearned.bytes += bytes;
+        if unlearned.bytes >= LEARN_AT_BYTES {
+            self.shared.must_learn.notify_one();
         }
     }
 }
@@ -251,11 +297,12 @@ impl Progress {
     /// Returns the state.
     #[must_use]
     pub fn view(&self) -> RecorderView {
-        let Shared { config, bytes, calls, lost, .. } = &*self.shared;
+        let Shared { config, bytes, taken, calls, lost, .. } = &*self.shared;
+        let by_others = config.budget.taken().saturating_sub(taken.load(Relaxed));
         RecorderView {
             file: config.file.clone(),
             bytes: bytes.load(Relaxed),
-            limit: config.limit,
+            limit: config.budget.limit().saturating_sub(by_others),
             calls: calls.load(Relaxed),
             lost: lost.load(Relaxed),
             exact: config.secrets,
@@ -272,7 +319,7 @@ impl Shared {
         self.state() == RecordState::Recording
     }
 
-    /// Ends the record, since a call that may have seen Secrets is missing.
+    /// Ends the record, since the writer does not receive values of Secrets.
     fn miss_secrets(&self) {
         self.has_missed_secrets.store(true, Relaxed);
         self.missed_secrets.notify_one();

@@ -153,7 +153,7 @@ pub struct Gone {
 pub struct End {
     /// The reason.
     pub reason: EndReason,
-    /// Calls and starts that are missing in the whole file.
+    /// Calls and starts that are missing in the whole file, those in progress included when the host stopped.
     pub lost: u64,
     /// Values of Secrets that were too many to be remembered, so that copies of them elsewhere were not
     /// replaced.
@@ -166,9 +166,9 @@ pub struct End {
 pub enum EndReason {
     /// The plugin was unloaded, or the host stopped.
     Stopped,
-    /// The file reached its limit.
+    /// The files of the plugin reached their limit.
     Limit,
-    /// A call with Secrets is missing, so their values could not be replaced in later calls.
+    /// The writer did not receive values of Secrets, so it could not replace them in later calls.
     SecretsMissed,
 }
 

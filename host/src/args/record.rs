@@ -21,7 +21,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, requires = "record", value_name = "NAME")]
     pub(crate) record_plugin: Option<String>,
 
-    /// The maximum size of each file. The record ends there; the plugin continues.
+    /// The maximum size of all files of a plugin together. Its record ends there; the plugin continues.
     #[arg(long, requires = "record", default_value_t = Size(256 << 20), value_name = "SIZE")]
     pub(crate) record_limit: Size,
 

@@ -122,8 +122,8 @@ fn help_lists_commands_and_arguments() {
                                   several. An existing file is not overwritten: `a.2.record` is next to
                                   `a.record`
           --record-plugin <NAME>  The only plugin to record
-          --record-limit <SIZE>   The maximum size of each file. The record ends there; the plugin
-                                  continues [default: 256Mi]
+          --record-limit <SIZE>   The maximum size of all files of a plugin together. Its record ends
+                                  there; the plugin continues [default: 256Mi]
           --record-secrets        Records values of Secrets as they are, and not pseudonyms of the same
                                   shape
 
@@ -245,8 +245,8 @@ fn help_lists_commands_and_arguments() {
                                   several. An existing file is not overwritten: `a.2.record` is next to
                                   `a.record`
           --record-plugin <NAME>  The only plugin to record
-          --record-limit <SIZE>   The maximum size of each file. The record ends there; the plugin
-                                  continues [default: 256Mi]
+          --record-limit <SIZE>   The maximum size of all files of a plugin together. Its record ends
+                                  there; the plugin continues [default: 256Mi]
           --record-secrets        Records values of Secrets as they are, and not pseudonyms of the same
                                   shape
 

@@ -27,6 +27,9 @@ impl HostEvent {
                 "repair the plugin: the host loads a changed component or changed settings at once. \
                  `oarlock rollback PLUGIN --release` makes it try this version again",
             ),
+            Self::RecordLimitReached { .. } => {
+                Some("move the files away or raise --record-limit, then start the host again")
+            }
             Self::PluginPanicked { .. } => Some("report this, it is a bug of the host"),
             Self::ReportsDropped { .. } => Some("read it faster, or print less with --level"),
             _ => None,

@@ -198,6 +198,14 @@ pub enum HostEvent {
         /// The reason.
         message: String,
     },
+    /// The files of a plugin's record have reached their limit. The host records no further call of the
+    /// plugin until the host is started again, and calls it as before.
+    RecordLimitReached {
+        /// The first file. The others have the same name with a number.
+        file: String,
+        /// The maximum of all of them together, in bytes.
+        limit: u64,
+    },
     /// The host refuses a plugin's file or component. A generation that serves keeps serving.
     PluginRefused {
         /// The path of the plugin file or component.
@@ -539,6 +547,7 @@ impl HostEvent {
             | Self::StateTrouble { .. }
             | Self::StatusNotWritten { .. }
             | Self::CodeNotStored { .. }
+            | Self::RecordLimitReached { .. }
             | Self::ResourceAbsent { .. }
             | Self::WatchTrouble { .. }
             | Self::FileWatchTrouble { .. } => Level::Warn,

@@ -127,6 +127,12 @@ impl HostEvent {
                 "its compiled code cannot be stored: {message}. It runs, but is compiled again after a restart of the \
                  host (--cache-dir names the folder)"
             ),
+            Self::RecordLimitReached { file, limit } => write!(
+                f,
+                "the files of its record, {file} and those with a number, have reached the {} of --record-limit. \
+                 The host calls it as before, and records no further call of it",
+                Size(*limit)
+            ),
             Self::PluginRefused { file, message, hint: _, older_version_serves } => {
                 let shown = with_object_names(message);
                 match message.strip_prefix(file.as_str()) {

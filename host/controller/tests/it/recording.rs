@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use oarlock_component_source::Policy;
 use oarlock_controller::recordings::RecordConfig;
 use oarlock_controller::runtime::Config;
-use oarlock_plugin::record::{EndReason, Entry, Reader};
+use oarlock_dev_cluster::faults::{Action, Fault, Match};
+use oarlock_plugin::record::{EndReason, Ended, Entry, Reader};
 use oarlock_plugin::replay::{Options, Report, replay};
 use oarlock_plugin::{Component, Engine, EngineConfig};
 use serde_json::json;
 
+use super::plugin_objects::Objects;
 use super::rig::{Rig, guest_path, until_ok};
 use super::shadow::mirror_with_another_label;
 
@@ -151,4 +155,60 @@ async fn each_plugin_and_all_its_generations_have_one_record() {
     }
     let report = replay_file(&folder.path().join("second.record"), "hello-c", &Options::default()).await;
     assert_eq!(report.differences, [], "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_while_the_host_drains_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let rig = rig(folder.path()).await;
+    rig.plugin("writes", "writes");
+    rig.serves("writes", 1).await;
+    // The first ConfigMap is the test's, the second one the plugin's copy of it.
+    let on = Match { resource: Some("configmaps".into()), verbs: vec!["create".into()], ..Match::default() };
+    let slow = Action::SlowBody { pause: Duration::from_secs(3) };
+    let slow = rig.cluster.faults().add(Fault { on, action: slow, skip: 1, times: Some(1) });
+    rig.create("a").await;
+    until_ok("the call", async || if rig.cluster.faults().count(slow) == 1 { Ok(()) } else { Err(()) }).await;
+    rig.end().await;
+    let mut reader = Reader::new(std::fs::File::open(folder.path().join("writes.record")).unwrap()).unwrap();
+    let entries: Vec<_> = std::iter::from_fn(|| reader.next_entry().unwrap()).collect();
+    let is_it = |it: &&Entry| matches!(it, Entry::Call(call) if call.function == "on-add" && call.imports.iter().any(|it| it.function == "client.create"));
+    let Some(Entry::Call(call)) = entries.iter().find(is_it) else { panic!("{entries:#?}") };
+    assert!(matches!(call.ended, Ended::Answer(_)), "{call:?}");
+    let Some(Entry::End(end)) = entries.last() else { panic!("{:?}", entries.last()) };
+    assert_eq!((end.reason, end.lost), (EndReason::Stopped, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_has_no_value_of_a_configuration_that_is_of_a_secret() {
+    const EXCLUDED: &str = "excluded-namespace-7";
+    let folder = tempfile::tempdir().unwrap();
+    let record =
+        RecordConfig { path: folder.path().to_owned(), plugin: None, limit: 64 << 20, secrets: false };
+    let objects =
+        Objects::start_with(Policy::default(), |config| Config { record: Some(record), ..config }).await;
+    objects.component("mirror.wasm", "mirror");
+    let config = json!({"excludedNamespaces": [EXCLUDED]}).to_string();
+    let data = [("conf".to_owned(), ByteString(config.into_bytes()))];
+    let secret = Secret { data: Some(data.into()), ..Secret::default() };
+    let secret = Secret { metadata: serde_json::from_value(json!({"name": "conf"})).unwrap(), ..secret };
+    let secrets: Api<Secret> = Api::default_namespaced(objects.rig.client.clone());
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    for (name, spec) in [
+        ("hidden", json!({"configFrom": {"secret": {"name": "conf", "key": "conf"}}})),
+        ("plain", json!({"config": {"excludedNamespaces": [EXCLUDED]}})),
+    ] {
+        objects.account(name).await;
+        let mut spec = spec;
+        spec["source"] = json!({"file": {"path": "mirror.wasm"}});
+        spec["serviceAccountName"] = json!(name);
+        objects.create(name, spec).await;
+        objects.condition(name, "Ready", "True", "Serving").await;
+    }
+    objects.rig.end().await;
+    for (name, is_shown) in [("hidden", false), ("plain", true)] {
+        let bytes = unpacked(&folder.path().join(format!("default.{name}.record")));
+        assert!(contains(&bytes, b"config.get"), "{name} reads its configuration");
+        assert_eq!(contains(&bytes, EXCLUDED.as_bytes()), is_shown, "{name}");
+    }
 }

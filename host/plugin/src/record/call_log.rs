@@ -1,4 +1,5 @@
 //! Collects the imports of the current call of one instance, and passes the call to the writer when it ends.
+//! Contents of Secrets are passed at once.
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
@@ -6,7 +7,10 @@ use oarlock_record_format::file::{MAX_ENTRY, json_size};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{Call, Ended, Entry, Gone, Import, Recorder, Start, ended, now_ms, redaction::Sources};
+use super::{
+    Call, Ended, Entry, Gone, Import, Recorder, Start, ended, now_ms,
+    redaction::{SecretContent, Sources, Subject, is_write},
+};
 use crate::{CallError, intercept::Intercept};
 
 /// The interceptor of one instance.
@@ -24,8 +28,10 @@ struct State {
     call: Option<Call>,
     /// Its size as JSON, about: so much of [`Recorder::hold`] is its own.
     bytes: usize,
-    /// What was cut off may have seen Secrets.
-    has_cut_secrets: bool,
+    /// The object of the call, if it is a Secret.
+    subject: Option<Subject>,
+    /// The import in progress, if its answer may have values of a Secret.
+    reads: Option<(Import, Subject)>,
     /// Calls that were left out since the last one that was recorded.
     n_lost: u64,
     has_started: bool,
@@ -45,10 +51,6 @@ impl CallLog {
         let (held, more) = (std::mem::take(&mut state.bytes), size(&ended));
         let is_start = !std::mem::replace(&mut state.has_started, true);
         let mut call = Call { ended, lost_before: state.n_lost, ..call };
-        if call.cut && self.recorder.cut(&call, state.has_cut_secrets, &self.sources) {
-            self.recorder.release(held);
-            return;
-        }
         let entry = if is_start {
             let limits = call.argument.take();
             Entry::Start(Start { generation: self.generation, limits, call })
@@ -69,6 +71,20 @@ impl CallLog {
         *bytes += if is_held { more } else { 0 };
         is_held
     }
+
+    /// Passes what an import writes to Secrets to the writer. Returns the import if its answer may have
+    /// values of Secrets.
+    fn learn(&self, import: &Import, subject: Option<&Subject>) -> Option<(Import, Subject)> {
+        if !self.recorder.redacts() {
+            return None;
+        }
+        let subject = self.sources.of_import(import, subject)?;
+        if !is_write(import) {
+            return Some((import.clone(), subject));
+        }
+        self.recorder.learn(SecretContent::Import(import.clone(), subject));
+        None
+    }
 }
 
 impl Intercept for CallLog {
@@ -79,6 +95,10 @@ impl Intercept for CallLog {
         // A call whose future was dropped had no end.
         self.end(Ended::Cancelled);
         let mut state = self.state.lock();
+        state.subject = self.sources.of_call(&argument);
+        if let Some(subject) = state.subject.clone().filter(|_| self.recorder.redacts()) {
+            self.recorder.learn(SecretContent::Argument(argument.clone(), subject));
+        }
         let more = json_size(&argument) + 200;
         let mut call = Call {
             number: 0,
@@ -91,28 +111,26 @@ impl Intercept for CallLog {
             lost_before: 0,
             cut: false,
         };
-        state.has_cut_secrets = false;
         if !state.has_started {
             // The limits of the instance, without which nothing of it can be replayed.
             self.recorder.hold_always(more);
             state.bytes += more;
         } else if !self.hold(&mut state.bytes, more) {
-            state.has_cut_secrets = self.sources.may_be_in(&call);
             call.argument = Value::Null;
             call.cut = true;
         }
+        self.recorder.shared.begun.fetch_add(1, Relaxed);
         state.call = Some(call);
     }
 
     fn import_begins(&self, function: &'static str, arguments: Value) -> Option<Value> {
         let mut state = self.state.lock();
-        let State { call: Some(call), bytes, has_cut_secrets, .. } = &mut *state else { return None };
+        let State { call: Some(call), bytes, subject, reads, .. } = &mut *state else { return None };
         let more = json_size(&arguments) + 80;
         let import = Import { function: function.to_owned(), arguments, answer: None };
+        *reads = self.learn(&import, subject.as_ref());
         call.cut = call.cut || !self.hold(bytes, more);
-        if call.cut {
-            *has_cut_secrets |= self.sources.may_be_in_import(&import);
-        } else {
+        if !call.cut {
             call.imports.push(import);
         }
         None
@@ -120,7 +138,11 @@ impl Intercept for CallLog {
 
     fn import_ends(&self, answer: Value) {
         let mut state = self.state.lock();
-        let State { call: Some(call), bytes, .. } = &mut *state else { return };
+        let State { call: Some(call), bytes, reads, .. } = &mut *state else { return };
+        if let Some((import, subject)) = reads.take() {
+            let import = Import { answer: Some(answer.clone()), ..import };
+            self.recorder.learn(SecretContent::Import(import, subject));
+        }
         if call.cut {
             return;
         }

@@ -6,6 +6,10 @@
 //! such as names and labels. The second step replaces copies of these values, and of their base64 or decoded
 //! form, in all texts of the entry: log lines, other objects, failures.
 //!
+//! The writer receives contents of Secrets before the entry of their call ([`SecretContent`]), since calls
+//! end in another order than that in which they receive values. A configuration that is of a Secret is such
+//! a content too, with all its values.
+//!
 //! It cannot find a value that the guest changed otherwise (a hash, a part of it, two values joined and
 //! encoded), one of fewer than [`known::MIN_LEN`] bytes outside of a Secret, or one that the guest knew
 //! before a Secret with it crossed the border.
@@ -14,20 +18,53 @@ mod json_text;
 mod known;
 mod sources;
 
+use std::sync::Arc;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use oarlock_record_format::file::json_size;
 use serde_json::Value;
 
-pub(super) use self::sources::Sources;
+pub(super) use self::sources::{Sources, Subject, is_write};
 use self::{
     json_text::Place,
-    known::Known,
-    sources::{Subject, field_names},
+    known::{Known, MIN_LEN},
+    sources::field_names,
 };
 use super::{Call, Ended, Entry, Import, Start, pseudonyms::Pseudonyms};
+
+/// The place of a configuration, so that all values in it are replaced.
+const CONFIG: &str = "/config";
 
 /// Replaces the values of Secrets in one file.
 pub(super) struct Redaction {
     pseudonyms: Pseudonyms,
     known: Known,
+}
+
+/// A content of a Secret that crosses the border, ahead of the entry of its call.
+pub(super) enum SecretContent {
+    /// The argument of a call.
+    Argument(Value, Subject),
+    /// What an import writes, or its answer.
+    Import(Import, Subject),
+    /// The configuration of a generation.
+    Config(Arc<Value>),
+}
+
+// === impl SecretContent ===
+
+impl SecretContent {
+    /// Returns its length as JSON, about.
+    pub(super) fn size(&self) -> usize {
+        let json = match self {
+            Self::Argument(argument, _) => json_size(argument),
+            Self::Import(import, _) => {
+                json_size(&import.arguments) + import.answer.as_ref().map_or(0, json_size)
+            }
+            Self::Config(config) => json_size(config),
+        };
+        json + 200
+    }
 }
 
 // === impl Redaction ===
@@ -42,6 +79,15 @@ impl Redaction {
         self.known.n_forgotten()
     }
 
+    /// Learns the values of a content, to replace their copies in all entries from now on.
+    pub(super) fn learn(&mut self, content: SecretContent) {
+        match content {
+            SecretContent::Argument(mut argument, subject) => self.argument(&mut argument, &subject),
+            SecretContent::Import(mut import, subject) => self.import(&mut import, &subject),
+            SecretContent::Config(config) => self.config_text(&mut config.to_string()),
+        }
+    }
+
     /// Replaces the values in an entry.
     pub(super) fn redact(&mut self, entry: &mut Entry, sources: &Sources) {
         match entry {
@@ -54,16 +100,13 @@ impl Redaction {
         let Call { argument, imports, ended, .. } = call;
         let subject = sources.of_call(argument);
         if let Some(subject) = &subject {
-            self.known.publish_names(argument);
-            for name in ["fields", "old_fields"] {
-                if let Some(Value::Array(values)) = argument.get_mut(name) {
-                    self.fields(values, &subject.fields);
-                }
-            }
+            self.argument(argument, subject);
         }
         for import in &mut *imports {
             if let Some(subject) = sources.of_import(import, subject.as_ref()) {
                 self.import(import, &subject);
+            } else if sources.is_secret_config(import) {
+                self.config_answer(import);
             }
         }
         // Now all values of this call are known.
@@ -77,6 +120,36 @@ impl Redaction {
             Ended::Failed { message, .. } => self.known.replace(message),
             Ended::Cancelled => {}
         }
+    }
+
+    /// Replaces the values in the argument of a call about a Secret.
+    fn argument(&mut self, argument: &mut Value, subject: &Subject) {
+        self.known.publish_names(argument);
+        for name in ["fields", "old_fields"] {
+            if let Some(Value::Array(values)) = argument.get_mut(name) {
+                self.fields(values, &subject.fields);
+            }
+        }
+    }
+
+    /// Replaces the values in the answer of `config.json` or `config.get`.
+    fn config_answer(&mut self, import: &mut Import) {
+        match &mut import.answer {
+            Some(Value::String(text)) => self.config_text(text),
+            Some(Value::Object(answer)) => {
+                if let Some(Value::String(text)) = answer.get_mut("Ok") {
+                    self.config_text(text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Replaces all values in the JSON text of a configuration, or of a part of it.
+    fn config_text(&mut self, text: &mut String) {
+        let Self { pseudonyms, known } = self;
+        let mut learn = |value: &str, _| known.learn(pseudonyms, value, place_in_config(value));
+        *text = json_text::redact(text, CONFIG, &mut learn).unwrap_or_else(|| learn(text, Place::Plain));
     }
 
     /// Replaces the values in an import that is about Secrets.
@@ -193,6 +266,16 @@ impl Redaction {
     fn plain(&mut self, text: &mut String, place: Place) {
         *text = self.known.learn(&self.pseudonyms, text, place);
     }
+}
+
+/// Returns the encoding of a value in a configuration, where any text may be base64: of text that can be
+/// printed, since many other words can be decoded too.
+fn place_in_config(value: &str) -> Place {
+    let decoded = BASE64_STANDARD.decode(value).ok().and_then(|it| String::from_utf8(it).ok());
+    let is_printed = |text: &String| {
+        text.len() >= MIN_LEN && text.chars().all(|c| !c.is_control() || c.is_ascii_whitespace())
+    };
+    if decoded.is_some_and(|text| is_printed(&text)) { Place::Base64 } else { Place::Plain }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use oarlock_plugin::{
     contract::{Added, Deleted, ObjectKey, Synced, Updated, WorkKey},
     guest::{GuestMetrics, Usage},
     kube_access::KubeAccess,
-    record::{Config, Ended, Entry, Reader, Recorder},
+    record::{Budget, Config, Ended, Entry, Reader, Recorder},
     replay::{Options, ReplayError, Report, replay},
 };
 use serde_json::json;
@@ -24,8 +24,8 @@ async fn record(
     session: impl AsyncFnOnce(&InstanceConfig, &Component),
 ) -> Vec<u8> {
     let file = folder.join(format!("{}.record", rand_name()));
-    let config =
-        Config { file: file.clone(), limit: 64 << 20, secrets: false, plugin: "guest".into(), host: "test" };
+    let budget = Budget::new(64 << 20);
+    let config = Config { file: file.clone(), budget, secrets: false, plugin: "guest".into(), host: "test" };
     let (recorder, writer) = Recorder::create(config).unwrap();
     let description = host.describe().await.unwrap();
     let config = InstanceConfig {
@@ -36,7 +36,7 @@ async fn record(
         metrics: Arc::new(GuestMetrics::new()),
         usage: Usage::default(),
         share: engine().share(100),
-        interception: Some(recorder.generation(1, host.component.digest(), &description)),
+        interception: Some(recorder.generation(1, host.component.digest(), &description, None)),
     };
     session(&config, &host.component).await;
     drop((config, recorder));

@@ -66,6 +66,7 @@ fn examples() -> Vec<HostEvent> {
         },
         HostEvent::StatusNotWritten { message: text("the status of Plugin team-a.mirror: timeout") },
         HostEvent::CodeNotStored { message: text("the disk is full") },
+        HostEvent::RecordLimitReached { file: text("records/mirror.record"), limit: 256 << 20 },
         HostEvent::PluginRefused {
             file: text("hello.yaml"),
             message: text("hello.yaml:3: unknown key `nam`"),
@@ -260,6 +261,7 @@ fn has_example(event: &HostEvent) {
         | HostEvent::StateTrouble { .. }
         | HostEvent::StatusNotWritten { .. }
         | HostEvent::CodeNotStored { .. }
+        | HostEvent::RecordLimitReached { .. }
         | HostEvent::PluginRefused { .. }
         | HostEvent::PluginCompiling { .. }
         | HostEvent::ComponentUnfinished { .. }
@@ -331,6 +333,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  /var/lib/oarlock/last-good cannot be written: disk full. The host continues; after a restart it may lack the last good version or the quarantine of this plugin. Fix: make the folder of --state-dir writable, free disk space, or name another folder
     warn  the status of Plugin team-a.mirror: timeout. The host tries again
     warn  its compiled code cannot be stored: the disk is full. It runs, but is compiled again after a restart of the host (--cache-dir names the folder)
+    warn  the files of its record, records/mirror.record and those with a number, have reached the 256.0 MiB of --record-limit. The host calls it as before, and records no further call of it. Fix: move the files away or raise --record-limit, then start the host again
     error refused: hello.yaml:3: unknown key `nam`. No version serves
     error hello.wasm refused: the component cannot be read: No such file or directory. The version before keeps serving. Fix: build it
     error Plugin team-a/mirror refused: it is no component. The version before keeps serving

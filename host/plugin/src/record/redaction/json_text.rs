@@ -142,22 +142,33 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// Copies a number, true, false or null. A number among values is replaced.
+    /// Copies a number, true, false or null. The digits of a number among values are replaced.
     fn scalar(&mut self) -> Option<()> {
         let rest = &self.text[self.at..];
         let end = rest.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(rest.len());
         let token = &rest[..end];
         serde_json::from_str::<serde_json::Value>(token).ok()?;
-        let is_number = token.starts_with(|c: char| c.is_ascii_digit());
+        let is_number = token.starts_with(|c: char| c == '-' || c.is_ascii_digit());
         match place(&self.path) {
-            Some(_) if is_number && token.bytes().all(|byte| byte.is_ascii_digit()) => {
-                let replaced = (self.replace)(token, Place::Plain);
-                self.out.push_str(&replaced);
-            }
+            Some(_) if is_number => self.number(token),
             _ => self.out.push_str(token),
         }
         self.at += end;
         Some(())
+    }
+
+    /// Replaces the digits of a number. It keeps its sign and its exponent.
+    fn number(&mut self, token: &str) {
+        let (mantissa, exponent) = token.split_at(token.find(['e', 'E']).unwrap_or(token.len()));
+        for part in mantissa.split_inclusive(['-', '.']) {
+            let (digits, sign) = part.split_at(part.find(['-', '.']).unwrap_or(part.len()));
+            if !digits.is_empty() {
+                let replaced = (self.replace)(digits, Place::Plain);
+                self.out.push_str(&replaced);
+            }
+            self.out.push_str(sign);
+        }
+        self.out.push_str(exponent);
     }
 
     /// Returns the text of a string with its quotes.
@@ -250,6 +261,17 @@ mod tests {
         );
         assert_eq!(place_of("/data/x"), Some(Place::Base64));
         assert_eq!(place_of("/metadata/labels/x"), None);
+    }
+
+    #[test]
+    fn a_number_stays_a_number() {
+        let text = r#"{"data":[-17,1.50,-2.5e-3,0,6E9,true,false]}"#;
+        let mut digits = |value: &str, _| "7".repeat(value.len());
+        let after = redact(text, "", &mut digits).unwrap();
+        assert_eq!(after, r#"{"data":[-77,7.77,-7.7e-3,7,7E9,true,false]}"#);
+        // A number alone, as the answer for one field.
+        assert_eq!(redacted("-17", "/data/k").as_deref(), Some("-(17)"));
+        assert_eq!(redacted("-17", "/metadata/generation").as_deref(), Some("-17"));
     }
 
     #[test]

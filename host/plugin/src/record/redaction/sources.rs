@@ -1,30 +1,32 @@
 //! Which calls and imports of a plugin are about Secrets.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
 use super::json_text::{Place, place_of};
 use crate::{
     contract::{Description, GroupVersionResource, IndexSource},
-    record::{Call, Import},
+    record::Import,
 };
 
 /// The declarations of a plugin that are about Secrets.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// The declared fields of subscriptions to Secrets, by the subscription's name.
-    subscriptions: BTreeMap<String, Vec<String>>,
+    subscriptions: BTreeMap<String, Arc<[String]>>,
     listers: Vec<String>,
     /// The place of the value, by the index's name.
     indices: BTreeMap<String, Option<Place>>,
+    /// The configuration of the plugin is of a Secret.
+    is_config_secret: bool,
 }
 
 /// A call or an import about Secrets.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Subject {
+pub(in crate::record) struct Subject {
     /// The pointers of the declared fields.
-    pub(super) fields: Vec<String>,
+    pub(super) fields: Arc<[String]>,
     /// The place of the values of an index, if it holds values of Secrets.
     pub(super) index: Option<Place>,
 }
@@ -32,13 +34,13 @@ pub(super) struct Subject {
 // === impl Sources ===
 
 impl Sources {
-    pub(crate) fn of(description: &Description) -> Self {
+    pub(crate) fn of(description: &Description, is_config_secret: bool) -> Self {
         let subscriptions = description.subscriptions.iter().filter(|it| is_secrets(&it.target));
         let listers: Vec<_> =
             description.reads.iter().filter(|it| is_secrets(&it.target)).map(|it| it.name.clone()).collect();
         let indices = description.indices.iter().filter(|it| listers.contains(&it.lister));
         Self {
-            subscriptions: subscriptions.map(|it| (it.name.clone(), it.fields.clone())).collect(),
+            subscriptions: subscriptions.map(|it| (it.name.clone(), it.fields.as_slice().into())).collect(),
             indices: indices
                 .map(|it| {
                     let place = match &it.source {
@@ -49,28 +51,23 @@ impl Sources {
                 })
                 .collect(),
             listers,
+            is_config_secret,
         }
     }
 
     /// Returns the subject of a call with this argument, if it is a Secret.
-    pub(super) fn of_call(&self, argument: &Value) -> Option<Subject> {
+    pub(in crate::record) fn of_call(&self, argument: &Value) -> Option<Subject> {
         let fields = self.subscriptions.get(argument.get("subscription")?.as_str()?)?;
         Some(Subject { fields: fields.clone(), index: None })
     }
 
-    /// Returns whether a call may have seen values of Secrets. Doubt counts as yes.
-    pub(crate) fn may_be_in(&self, call: &Call) -> bool {
-        self.of_call(&call.argument).is_some() || call.imports.iter().any(|it| self.may_be_in_import(it))
-    }
-
-    /// Returns whether an import may have seen values of Secrets, beside those of the call's own object.
-    pub(crate) fn may_be_in_import(&self, import: &Import) -> bool {
-        let plural = import.arguments.pointer("/target/plural").and_then(Value::as_str).unwrap_or_default();
-        plural.to_ascii_lowercase().contains("secret") || self.of_import(import, None).is_some()
+    /// Returns whether the answer of an import is of the configuration, and that is of a Secret.
+    pub(super) fn is_secret_config(&self, import: &Import) -> bool {
+        self.is_config_secret && import.function.starts_with("config.")
     }
 
     /// Returns the subject of an import in a call about `call`, if it is a Secret.
-    pub(super) fn of_import(&self, import: &Import, call: Option<&Subject>) -> Option<Subject> {
+    pub(in crate::record) fn of_import(&self, import: &Import, call: Option<&Subject>) -> Option<Subject> {
         let Import { function, arguments, .. } = import;
         if function.starts_with("event.") {
             return call.cloned();
@@ -81,11 +78,17 @@ impl Sources {
         }
         if let Some(index) = arguments.get("index").and_then(Value::as_str) {
             let index = *self.indices.get(index)?;
-            return Some(Subject { fields: Vec::new(), index });
+            return Some(Subject { index, ..Subject::default() });
         }
         let lister = arguments.get("lister")?.as_str()?;
         self.listers.iter().any(|it| it == lister).then(Subject::default)
     }
+}
+
+/// Returns whether an import writes an object.
+pub(in crate::record) fn is_write(import: &Import) -> bool {
+    let has = |name: &str| import.arguments.get(name).is_some();
+    import.function.starts_with("client.") && (has("json") || has("body"))
 }
 
 /// Returns the pointers of the fields that an import asks for: `pointer`, `pointers`, or a projection.

@@ -46,7 +46,7 @@ fn sources() -> Sources {
         schedules: vec![],
         stateless: true,
     };
-    Sources::of(&description)
+    Sources::of(&description, false)
 }
 
 fn call(function: &str, argument: Value, imports: Vec<(&str, Value, Value)>) -> Entry {

@@ -19,8 +19,11 @@ pub(crate) struct Definitions {
     /// The components of the definitions, which the cache keeps while they are here.
     components: Arc<Mutex<BTreeMap<Arc<str>, CachedComponent>>>,
     /// The versions that were rolled back, as the statuses of the objects say.
-    rolled_back: Arc<Mutex<BTreeMap<Arc<str>, Arc<[Entry]>>>>,
+    rolled_back: Arc<Mutex<RolledBack>>,
 }
+
+/// The versions that were rolled back, by the host's name of the plugin.
+type RolledBack = BTreeMap<Arc<str>, Arc<[Entry]>>;
 
 /// All definitions at one time.
 pub(crate) type Snapshot = Arc<BTreeMap<Arc<str>, Arc<PluginFile>>>;

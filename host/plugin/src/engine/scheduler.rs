@@ -14,15 +14,8 @@
 //! Guests that compute for long, and those that wait for a permit, run in the
 //! [background](super::background).
 //!
-//! A permit is held during a poll, and while a guest with an ended time slice is in the queue of its runtime.
-//! Without contention a poll takes and returns a permit with atomics only.
-//!
-//! While other guests wait, a plugin may *keep* a permit between two polls. Without that, a plugin with one
-//! instance and a call after the other would have one call for each slice of another plugin, whatever their
-//! weights: between two calls none of its guests waits, so the permit goes to the other plugin. A plugin
-//! keeps a permit only if its pauses are brief on average, and only while no plugin that waits has less
-//! virtual time: as if its next call were in the queue already. The time counts as its CPU time. The second
-//! [tick](Scheduler::tick) ends it. A plugin whose polls are brief needs no permit, and keeps none.
+//! A permit is held during a poll, and while a guest with an ended time slice is in the queue of its runtime;
+//! never during a wait for the host. Without contention a poll takes and returns a permit with atomics only.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque, hash_map},
@@ -36,7 +29,7 @@ use std::{
         },
     },
     task::{Context, Waker},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -62,8 +55,6 @@ pub(crate) struct Scheduler {
     n_waiting: AtomicUsize,
     /// The number of brief guests that run without a permit.
     n_beyond: AtomicUsize,
-    /// The number of permits that plugins keep. They are not free.
-    n_kept: AtomicUsize,
     /// The virtual time of the plugin that began to run last.
     virtual_time: AtomicU64,
     /// The CPU time of guests on workers since one last polled its sockets and timers, in nanoseconds.
@@ -71,26 +62,13 @@ pub(crate) struct Scheduler {
     n_shares: AtomicU64,
     background: Arc<Background>,
     queue: Mutex<Queue>,
-    made: Instant,
-    /// Returns the time. It is read only while guests wait. Tests control it.
-    clock: fn() -> Instant,
 }
 
-/// The plugins with waiting guests, in the order of their virtual time, and those that keep a permit.
+/// The plugins with waiting guests, in the order of their virtual time.
 #[derive(Debug, Default)]
 struct Queue {
     order: BTreeSet<(u64, u64)>,
     plugins: HashMap<u64, Waiting>,
-    kept: Vec<Kept>,
-}
-
-/// A permit that a plugin keeps between two polls.
-#[derive(Debug)]
-struct Kept {
-    share: Share,
-    /// Since when, in nanoseconds of the scheduler's clock.
-    since: u64,
-    has_ticked: bool,
 }
 
 /// The waiting guests of one plugin. Its virtual time may have grown beyond `key`.
@@ -111,14 +89,11 @@ impl Scheduler {
             n_free: AtomicUsize::new(n_permits),
             n_waiting: AtomicUsize::new(0),
             n_beyond: AtomicUsize::new(0),
-            n_kept: AtomicUsize::new(0),
             virtual_time: AtomicU64::new(0),
             since_driver: AtomicU64::new(0),
             n_shares: AtomicU64::new(0),
             background: Arc::new(Background::new(n_permits)),
             queue: Mutex::default(),
-            made: Instant::now(),
-            clock: Instant::now,
         }
     }
 
@@ -143,10 +118,6 @@ impl Scheduler {
             self.runs(share.virtual_time());
             return true;
         }
-        if self.take_kept(share) {
-            self.runs(share.virtual_time());
-            return true;
-        }
         // On a worker only: the kernel may stop a thread of the background, and others would wait for its
         // place.
         if !background::is_here() && share.is_brief() && self.is_first(share) && self.take_beyond() {
@@ -164,7 +135,7 @@ impl Scheduler {
         self.charge(share, ran);
         if turn.end_beyond() {
             self.n_beyond.fetch_sub(1, SeqCst);
-        } else if self.n_waiting.load(SeqCst) == 0 || !self.keep(share) {
+        } else {
             self.give_back();
         }
     }
@@ -213,25 +184,6 @@ impl Scheduler {
         }
     }
 
-    /// Notes a tick of the clock, which is about a millisecond. A permit is kept for one to two of them.
-    pub(super) fn tick(&self) {
-        if self.n_kept.load(SeqCst) == 0 {
-            return;
-        }
-        let now = self.now();
-        let ended: Vec<_> = self
-            .queue
-            .lock()
-            .kept
-            .extract_if(.., |kept| std::mem::replace(&mut kept.has_ticked, true))
-            .collect();
-        for kept in &ended {
-            self.end_kept(kept, now);
-            kept.share.stays_away();
-            self.give_back();
-        }
-    }
-
     fn charge(&self, share: &Share, ran: Duration) {
         share.charge(ran);
         if self.n_waiting.load(Relaxed) > 0 && !background::is_here() {
@@ -251,49 +203,6 @@ impl Scheduler {
     fn take_beyond(&self) -> bool {
         let room = |n: usize| (n < self.n_permits).then_some(n + 1);
         self.n_beyond.fetch_update(SeqCst, SeqCst, room).is_ok()
-    }
-
-    /// Lets a plugin keep the permit of a guest whose poll ended, if its next guest would be first. Returns
-    /// whether it does.
-    fn keep(&self, share: &Share) -> bool {
-        if share.is_brief() {
-            return false;
-        }
-        let now = self.now();
-        share.pauses(now);
-        let Some(virtual_time) = share.virtual_time_after_pause() else { return false };
-        let mut queue = self.queue.lock();
-        if queue.first().is_none_or(|(first, _)| first <= virtual_time) {
-            return false;
-        }
-        queue.kept.push(Kept { share: share.clone(), since: now, has_ticked: false });
-        self.n_kept.fetch_add(1, SeqCst);
-        true
-    }
-
-    /// Takes a permit that the plugin has kept.
-    fn take_kept(&self, share: &Share) -> bool {
-        let may_keep = self.n_kept.load(SeqCst) > 0;
-        if !may_keep && !share.is_paused() {
-            return false;
-        }
-        let now = self.now();
-        share.resumes(now);
-        let kept = may_keep.then(|| self.queue.lock().take_kept(|kept| kept.id() == share.id())).flatten();
-        if let Some(kept) = &kept {
-            self.end_kept(kept, now);
-        }
-        kept.is_some()
-    }
-
-    fn end_kept(&self, kept: &Kept, now: u64) {
-        self.n_kept.fetch_sub(1, SeqCst);
-        kept.share.charge_kept(Duration::from_nanos(now.saturating_sub(kept.since)));
-    }
-
-    /// Returns the time in nanoseconds, at least 1.
-    fn now(&self) -> u64 {
-        nanos((self.clock)().saturating_duration_since(self.made)).max(1)
     }
 
     fn give_back(&self) {
@@ -337,11 +246,8 @@ impl Scheduler {
 
     fn grant_next(&self) -> Option<Arc<Turn>> {
         let mut queue = self.queue.lock();
-        let (first, id) = queue.first()?;
-        if !self.take() {
-            // A plugin that would have to wait for this one does not keep its permit.
-            let kept = queue.take_kept(|kept| kept.id() == id || kept.virtual_time() >= first)?;
-            self.end_kept(&kept, self.now());
+        if queue.order.is_empty() || !self.take() {
+            return None;
         }
         let Some((virtual_time, turn)) = queue.pop() else {
             self.n_free.fetch_add(1, SeqCst);
@@ -377,32 +283,18 @@ impl Queue {
         }
     }
 
-    /// Returns the least virtual time of a plugin that waits, and that plugin, which is then the first one in
-    /// the order.
-    fn first(&mut self) -> Option<(u64, u64)> {
-        while let Some(&(key, id)) = self.order.first() {
-            let Some(waiting) = self.plugins.get_mut(&id) else {
-                self.order.pop_first();
-                continue;
-            };
-            let virtual_time = waiting.share.virtual_time();
-            let is_behind = self.order.iter().nth(1).is_some_and(|(next, _)| *next < virtual_time);
-            if virtual_time == key || !is_behind {
-                return Some((virtual_time, id));
-            }
-            // Guests of the plugin ran since it was queued.
-            waiting.key = virtual_time;
-            self.order.pop_first();
-            self.order.insert((virtual_time, id));
-        }
-        None
-    }
-
     /// Removes the guest that waits longest, of the plugin with the least virtual time.
     fn pop(&mut self) -> Option<(u64, Arc<Turn>)> {
-        while let Some((virtual_time, id)) = self.first() {
-            self.order.pop_first();
+        while let Some((key, id)) = self.order.pop_first() {
             let Some(waiting) = self.plugins.get_mut(&id) else { continue };
+            let virtual_time = waiting.share.virtual_time();
+            let is_behind = self.order.first().is_some_and(|(next, _)| *next < virtual_time);
+            if virtual_time > key && is_behind {
+                // Guests of the plugin ran since it was queued.
+                waiting.key = virtual_time;
+                self.order.insert((virtual_time, id));
+                continue;
+            }
             let turn = waiting.turns.pop_front();
             if turn.is_some() {
                 waiting.share.stops_waiting();
@@ -418,12 +310,6 @@ impl Queue {
             }
         }
         None
-    }
-
-    /// Removes a permit that such a plugin keeps.
-    fn take_kept(&mut self, is_it: impl Fn(&Share) -> bool) -> Option<Kept> {
-        let idx = self.kept.iter().position(|kept| is_it(&kept.share))?;
-        Some(self.kept.swap_remove(idx))
     }
 
     fn remove(&mut self, id: u64, turn: &Arc<Turn>) {

@@ -31,13 +31,6 @@ pub(super) const BRIEF: Duration = Duration::from_micros(250);
 /// take less than 35 µs.
 const LONGEST_POLL: Duration = BRIEF.saturating_mul(7);
 
-/// The average pause below which a plugin keeps a permit between two polls: see
-/// [`Scheduler`](super::scheduler::Scheduler).
-const BRIEF_PAUSE: Duration = BRIEF;
-
-/// The most that one pause counts in the average, as for polls.
-const LONGEST_PAUSE: Duration = BRIEF_PAUSE.saturating_mul(7);
-
 /// A plugin's share of the CPU time that guests get, for all its generations and instances. Cheap to clone;
 /// clones share one share.
 ///
@@ -59,11 +52,6 @@ struct Shared {
     poll: AtomicU64,
     /// How many of its guests wait for a permit.
     n_waiting: AtomicU32,
-    /// When one of its guests returned a permit, in nanoseconds of the scheduler's clock. 0 when another one
-    /// has asked for a permit since then, or if no guest of others waited.
-    paused_at: AtomicU64,
-    /// The average length of its newest pauses, in nanoseconds: from then to the next request.
-    pause: AtomicU64,
 }
 
 // === impl Share ===
@@ -79,8 +67,6 @@ impl Share {
                 virtual_time: AtomicU64::new(0),
                 poll: AtomicU64::new(nanos(BRIEF)),
                 n_waiting: AtomicU32::new(0),
-                paused_at: AtomicU64::new(0),
-                pause: AtomicU64::new(nanos(BRIEF_PAUSE)),
             }),
         }
     }
@@ -153,65 +139,20 @@ impl Share {
 
     /// Adds CPU time of a guest, for one poll.
     pub(super) fn charge(&self, ran: Duration) {
-        self.shared.virtual_time.fetch_add(self.scaled(ran.saturating_add(HOST_PART)), Relaxed);
+        let used = nanos(ran.saturating_add(HOST_PART));
         // On a worker it contains the time in which the kernel ran something else.
-        count(&self.shared.poll, ran.min(LONGEST_POLL));
-    }
-
-    /// Adds the time for which the plugin kept a permit.
-    pub(super) fn charge_kept(&self, kept: Duration) {
-        self.shared.virtual_time.fetch_add(self.scaled(kept), Relaxed);
-    }
-
-    /// Notes that one of its guests returns its permit while others wait.
-    pub(super) fn pauses(&self, now: u64) {
-        self.shared.paused_at.store(now, Relaxed);
-    }
-
-    /// Returns whether one of its guests has returned its permit, and none has asked for one since then.
-    pub(super) fn is_paused(&self) -> bool {
-        self.shared.paused_at.load(Relaxed) > 0
-    }
-
-    /// Notes that one of its guests asks for a permit.
-    pub(super) fn resumes(&self, now: u64) {
-        let since = self.shared.paused_at.swap(0, Relaxed);
-        if since > 0 {
-            count(&self.shared.pause, Duration::from_nanos(now.saturating_sub(since)).min(LONGEST_PAUSE));
-        }
-    }
-
-    /// Notes that none of its guests has asked for a permit for long.
-    pub(super) fn stays_away(&self) {
-        self.shared.paused_at.store(0, Relaxed);
-        count(&self.shared.pause, LONGEST_PAUSE);
-    }
-
-    /// Returns the virtual time that it has after its next pause if it keeps a permit until then. `None` if
-    /// it must not: it usually pauses for longer, its polls are brief and need no permit, or another of its
-    /// guests waits.
-    pub(super) fn virtual_time_after_pause(&self) -> Option<u64> {
-        let pause = self.shared.pause.load(Relaxed);
-        let may_keep =
-            pause < nanos(BRIEF_PAUSE) && !self.is_brief() && self.shared.n_waiting.load(Relaxed) == 0;
-        may_keep.then(|| self.virtual_time().saturating_add(self.scaled(Duration::from_nanos(pause))))
-    }
-
-    fn scaled(&self, time: Duration) -> u64 {
-        nanos(time).saturating_mul(DEFAULT_WEIGHT.into()) / u64::from(self.weight())
+        let ran = nanos(ran.min(LONGEST_POLL));
+        let scaled = used.saturating_mul(DEFAULT_WEIGHT.into()) / u64::from(self.weight());
+        self.shared.virtual_time.fetch_add(scaled, Relaxed);
+        // Polls at the same time may overwrite each other: one of many is lost.
+        let average = self.shared.poll.load(Relaxed);
+        self.shared.poll.store(average - average / 8 + ran / 8, Relaxed);
     }
 
     /// Returns whether its guests usually run for a short time until they wait or end.
     pub(super) fn is_brief(&self) -> bool {
         self.shared.poll.load(Relaxed) < nanos(BRIEF)
     }
-}
-
-/// Adds a length to an average of the newest ones.
-fn count(average: &AtomicU64, length: Duration) {
-    // Two at the same time may overwrite each other: one of many is lost.
-    let before = average.load(Relaxed);
-    average.store(before - before / 8 + nanos(length) / 8, Relaxed);
 }
 
 fn clamp(weight: u32) -> u32 {

@@ -1,20 +1,10 @@
-use std::{cell::Cell, collections::BTreeMap, sync::atomic::AtomicBool};
+use std::collections::BTreeMap;
 
 use futures::task::noop_waker_ref;
 
 use super::*;
 
 const SLICE: Duration = Duration::from_millis(1);
-
-thread_local! {
-    static BEGAN: Instant = Instant::now();
-    /// The time of a scheduler of [`Busy`] since then.
-    static TIME: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-}
-
-fn time() -> Instant {
-    BEGAN.with(|began| *began) + TIME.get()
-}
 
 /// Guests that always want to run, and how many slices each had.
 struct Busy {
@@ -27,8 +17,7 @@ struct Busy {
 
 impl Busy {
     fn new(n_permits: usize, weights: &[u32]) -> Self {
-        let mut scheduler = Scheduler::new(n_permits);
-        (scheduler.made, scheduler.clock) = (time(), time);
+        let scheduler = Scheduler::new(n_permits);
         let guests = weights.iter().map(|weight| (scheduler.share(*weight), Arc::new(Turn::new()))).collect();
         let mut this = Self { scheduler, guests, running: VecDeque::new(), slices: vec![0; weights.len()] };
         for n in 0..weights.len() {
@@ -49,11 +38,6 @@ impl Busy {
 
     /// Ends the slice of one guest with a permit, and lets those that were granted one begin.
     fn step(&mut self, ran: Duration) -> usize {
-        self.pass(ran);
-        self.end_slice(ran)
-    }
-
-    fn end_slice(&mut self, ran: Duration) -> usize {
         let n = self.running.pop_front().unwrap();
         let (share, turn) = &self.guests[n];
         self.slices[n] += 1;
@@ -75,59 +59,6 @@ impl Busy {
     fn releases(&mut self, n: usize, ran: Duration) {
         let (share, turn) = &self.guests[n];
         self.scheduler.release(share, turn, ran);
-    }
-
-    /// Lets time pass, with a tick each millisecond.
-    fn pass(&self, time: Duration) {
-        let end = TIME.get() + time;
-        while let next = Duration::from_millis(TIME.get().as_millis() as u64 + 1)
-            && next <= end
-        {
-            TIME.set(next);
-            self.scheduler.tick();
-        }
-        TIME.set(end);
-    }
-
-    /// Lets a guest make one call after the other, beside guests that always want to run. Returns how long
-    /// each guest ran.
-    fn calls(&mut self, caller: usize, call: Duration, pause: Duration, for_time: Duration) -> Vec<Duration> {
-        let mut ran = vec![Duration::ZERO; self.guests.len()];
-        let end = TIME.get() + for_time;
-        let mut comes_at = None;
-        while TIME.get() < end {
-            self.begin_granted();
-            match self.running.front().copied() {
-                Some(n) if n == caller => {
-                    self.running.pop_front();
-                    self.pass(call);
-                    ran[n] += call;
-                    self.releases(n, call);
-                    comes_at = Some(TIME.get() + pause);
-                }
-                Some(n) => {
-                    // The caller may come while another one has its slice.
-                    let slice_ends = TIME.get() + SLICE;
-                    if let Some(at) = comes_at.take_if(|at| *at < slice_ends) {
-                        self.pass(at - TIME.get());
-                        assert!(!self.arrives(caller), "the only permit is in use");
-                    }
-                    ran[n] += SLICE;
-                    self.pass(slice_ends - TIME.get());
-                    self.end_slice(SLICE);
-                }
-                None => {
-                    let next_tick = Duration::from_millis(TIME.get().as_millis() as u64 + 1);
-                    let at = comes_at.expect("no guest has the permit or wants it").min(next_tick);
-                    self.pass(at - TIME.get());
-                    self.begin_granted();
-                    if comes_at.take_if(|comes_at| *comes_at == at).is_some() {
-                        self.arrives(caller);
-                    }
-                }
-            }
-        }
-        ran
     }
 
     fn begin_granted(&mut self) {
@@ -155,81 +86,6 @@ fn cpu_time_is_shared_by_weight() {
             assert!(slices.abs_diff(expected) <= 10, "{n_permits} permits: {:?}", busy.slices);
         }
     }
-}
-
-/// Between two calls of a plugin with one instance, none of its guests waits.
-#[test]
-fn a_plugin_with_a_call_after_the_other_gets_cpu_time_by_its_weight() {
-    const CALLER: usize = 0;
-    for (call, pause) in [(SLICE, SLICE / 50), (SLICE, SLICE / 5), (SLICE / 3, SLICE / 50)] {
-        for weights in [&[1_000, 100][..], &[300, 100], &[100, 100], &[100, 300], &[400, 100, 100, 100]] {
-            let mut busy = Busy::new(1, weights);
-            let ran = busy.calls(CALLER, call, pause, 10_000 * SLICE);
-            // The pauses count as CPU time of the caller.
-            let of_others: f64 = ran[1..].iter().map(Duration::as_secs_f64).sum();
-            let of_caller = 10.0 - of_others;
-            let expected = f64::from(weights[CALLER]) / f64::from(weights.iter().sum::<u32>());
-            let got = of_caller / 10.0;
-            assert!((got / expected - 1.0).abs() < 0.05, "{got} in place of {expected}: {weights:?} {ran:?}");
-            let calls = ran[CALLER].as_secs_f64();
-            let least = of_caller * call.div_duration_f64(call + pause) * 0.95;
-            assert!(calls >= least, "{calls} s of calls in {of_caller} s: {weights:?} {ran:?}");
-        }
-    }
-}
-
-#[test]
-fn a_plugin_with_long_pauses_keeps_no_permit() {
-    for pause in [SLICE / 2, 3 * SLICE] {
-        let mut busy = Busy::new(1, &[1_000, 100]);
-        let ran = busy.calls(0, SLICE, pause, 10_000 * SLICE);
-        let idle = 10_000 * SLICE - ran.iter().sum::<Duration>();
-        assert!(idle <= 10 * SLICE, "{idle:?} {ran:?}");
-        assert!(ran[0] >= 1_900 * SLICE, "each call waits for two slices at most: {ran:?}");
-    }
-}
-
-/// Returns two guests of which the first one keeps the permit of its last call, and the second one waits.
-fn one_that_keeps_its_permit() -> Busy {
-    let mut busy = Busy::new(1, &[1_000, 100, 100]);
-    busy.scheduler.forget(&busy.guests[2].0, &busy.guests[2].1);
-    busy.calls(0, SLICE, SLICE / 50, 100 * SLICE);
-    for _ in 0..1_000 {
-        if busy.scheduler.n_kept.load(SeqCst) > 0 {
-            break;
-        }
-        busy.calls(0, SLICE, SLICE / 50, SLICE / 100);
-    }
-    assert_eq!(
-        (busy.running.len(), busy.scheduler.n_kept.load(SeqCst), busy.scheduler.is_busy()),
-        (0, 1, true)
-    );
-    busy
-}
-
-#[test]
-fn promise_4_a_plugin_keeps_a_permit_for_two_ticks_at_most() {
-    let mut busy = one_that_keeps_its_permit();
-    let virtual_time = busy.guests[0].0.virtual_time();
-    busy.pass(2 * SLICE);
-    busy.begin_granted();
-    assert_eq!((busy.running.front(), busy.scheduler.n_kept.load(SeqCst)), (Some(&1), 0));
-    let charged = busy.guests[0].0.virtual_time() - virtual_time;
-    assert!((100_000..=200_000).contains(&charged), "1 to 2 ms count, by its weight: {charged}");
-    assert!(!busy.arrives(0), "the other one has its slice");
-    busy.step(SLICE);
-    assert_eq!(busy.running.front(), Some(&0));
-}
-
-#[test]
-fn promise_4_a_plugin_with_less_virtual_time_takes_a_permit_that_another_keeps() {
-    let mut busy = one_that_keeps_its_permit();
-    // It has a little less than the one that keeps the permit, which is before the one that waits.
-    let [kept, waits, rare] = [0, 1, 2].map(|n| busy.guests[n].0.virtual_time());
-    assert!(kept < waits && rare < kept, "{kept} {waits} {rare}");
-    assert!(busy.arrives(2));
-    assert_eq!(busy.scheduler.n_kept.load(SeqCst), 0);
-    assert!(!busy.arrives(0));
 }
 
 #[test]
@@ -388,26 +244,7 @@ fn a_dropped_guest_leaves_the_queue_or_returns_its_permit() {
 /// Many threads take and return permits; none is lost, and no guest waits while a permit is free.
 #[test]
 fn no_permit_and_no_guest_is_lost() {
-    no_permit_is_lost(Duration::from_nanos(100));
-}
-
-#[test]
-fn no_permit_and_no_guest_is_lost_where_plugins_keep_permits() {
-    no_permit_is_lost(SLICE);
-}
-
-fn no_permit_is_lost(ran: Duration) {
     let scheduler = Arc::new(Scheduler::new(2));
-    let is_over = Arc::new(AtomicBool::new(false));
-    let ticker = std::thread::spawn({
-        let (scheduler, is_over) = (Arc::clone(&scheduler), Arc::clone(&is_over));
-        move || {
-            while !is_over.load(SeqCst) {
-                scheduler.tick();
-                std::thread::park_timeout(SLICE / 10);
-            }
-        }
-    });
     let threads: Vec<_> = (0..8)
         .map(|n| {
             let scheduler = Arc::clone(&scheduler);
@@ -425,10 +262,10 @@ fn no_permit_is_lost(ran: Duration) {
                         wait(&turn);
                     }
                     if round % 3 == 0 {
-                        scheduler.end_slice(&share, &turn, &thread_waker(), ran);
+                        scheduler.end_slice(&share, &turn, &thread_waker(), Duration::from_nanos(100));
                         wait(&turn);
                     }
-                    scheduler.release(&share, &turn, ran);
+                    scheduler.release(&share, &turn, Duration::from_nanos(100));
                 }
                 polls
             })
@@ -436,10 +273,7 @@ fn no_permit_is_lost(ran: Duration) {
         .collect();
     let all: u32 = threads.into_iter().flat_map(|it| it.join().unwrap().into_values()).sum();
     assert_eq!(all, 160_000);
-    (0..2).for_each(|_| scheduler.tick());
-    is_over.store(true, SeqCst);
-    ticker.join().unwrap();
-    assert_eq!((scheduler.n_free.load(SeqCst), scheduler.n_kept.load(SeqCst)), (2, 0));
+    assert_eq!(scheduler.n_free.load(SeqCst), 2);
     assert_eq!(scheduler.n_waiting.load(SeqCst), 0);
 }
 

@@ -1,7 +1,6 @@
 //! A plugin is swapped again and again while events flow. Broken and crash-looping versions are among the
 //! new ones. Nothing is lost, in both modes: `replayed` gets every object again with each version,
-//! `taken-over` is stateless and goes on where the version before stopped. Some versions declare another
-//! selector, so that they do not take over the listeners of the version before.
+//! `taken-over` is stateless and goes on where the version before stopped.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -147,9 +146,7 @@ fn install(
         Version::Crashes => "trap-always",
         Version::Good | Version::Broken => "good",
     };
-    // Both select the same objects. A version that declares the other one has listeners of its own.
-    let selector = if swap % 3 == 1 { "app=hello,!swapped" } else { "app=hello" };
-    let config = json!({"mode": mode, "stateless": stateless, "labelSelector": selector});
+    let config = json!({"mode": mode, "stateless": stateless, "labelSelector": "app=hello"});
     let more: Value = json!({"config": config, "limits": {"logLinesPerSecond": 100_000}});
     stage.plugin(&Plugin { name, component: &component, account: "hostile", more })
 }

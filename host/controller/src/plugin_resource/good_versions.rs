@@ -133,8 +133,8 @@ pub(super) fn after(
     view: &View<'_>,
     spec: impl FnOnce() -> Option<Map<String, Value>>,
 ) -> Option<Vec<GoodVersion>> {
-    let mut versions = before.good_versions.clone();
     let (id, version, digest) = passed(view)?;
+    let mut versions = before.good_versions.clone();
     if versions.last().is_some_and(|it| it.id == id) {
         return Some(versions);
     }

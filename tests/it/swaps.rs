@@ -146,7 +146,9 @@ fn install(
         Version::Crashes => "trap-always",
         Version::Good | Version::Broken => "good",
     };
-    let config = json!({"mode": mode, "stateless": stateless, "labelSelector": "app=hello"});
+    // Another selector: the new version cannot go on with the listener of the version before.
+    let selector = if swap % 3 == 0 { "app=hello" } else { "app=hello,!swapped" };
+    let config = json!({"mode": mode, "stateless": stateless, "labelSelector": selector});
     let more: Value = json!({"config": config, "limits": {"logLinesPerSecond": 100_000}});
     stage.plugin(&Plugin { name, component: &component, account: "hostile", more })
 }

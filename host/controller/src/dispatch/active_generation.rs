@@ -392,11 +392,11 @@ fn replace_subscriptions(
         let old = index.map(|index| before.swap_remove(index));
         match (subscription, old) {
             (GenerationSubscription::New(new), old) => {
-                // Deletes that the old generation did not receive must not get lost; those of another
-                // resource do not concern the new subscription.
+                // Deletes that the old generation did not receive must not get lost, and no object may go
+                // back to an earlier state. Another resource does not concern the new subscription.
                 if let Some(old) = old.filter(|old| old.plan.resource == new.plan.resource) {
                     old.queue_waiting(queue);
-                    new.listener.inherit_deletes(&old.listener);
+                    new.listener.begin_after(&old.listener);
                 }
                 replaced.push(ActiveSubscription::new(*new, leads));
             }

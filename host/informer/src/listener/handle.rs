@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::account::BacklogAccount;
 use super::backlog::Backlog;
 use super::notification::{Delivery, Notification, Outcome};
 use super::shared::{ListenerShared, ListenerState, SyncState};
@@ -188,29 +187,28 @@ impl ListenerHandle {
         self.shared.namespaces()
     }
 
-    /// Takes over the deletes that wait for `old`, another listener of the same informer, and removes `old`.
-    /// Takes those of objects that `old` has received and that this listener does not know, and delivers them
-    /// before all other notifications. To be called before the first [`next`](super::Listener::next).
-    pub fn inherit_deletes(&self, old: &Self) {
-        let deletes = {
-            let mut state = old.shared.state.lock();
-            // Changes since a snapshot that is being loaded are recorded beside the backlog.
-            let recorded = state.since_snapshot.take();
-            state.backlog.append(recorded);
-            std::mem::replace(&mut state.backlog, Backlog::new(0, BacklogAccount::default())).into_deletes()
-        };
+    /// Begins where `old`, another listener of the same informer, is now, and removes `old`. Delivers first
+    /// the deletes that wait for `old`, of objects that this listener does not see now, and then the objects
+    /// that it sees as initial adds. So no object goes back to a state before one that `old` has delivered.
+    /// To be called before the first [`next`](super::Listener::next).
+    pub fn begin_after(&self, old: &Self) {
+        let shared = &self.shared;
+        let mut loader = shared.loader.lock();
+        let (deletes, snapshot) = self.processor.block_deltas(|indexer| {
+            let deletes = old.shared.take_deletes();
+            shared.start_again();
+            (deletes, indexer.snapshot(&shared.namespaces()))
+        });
         old.remove();
-        let mut state = self.shared.state.lock();
-        // If a long snapshot is still being loaded, its end drops the deletes of the objects in it.
-        let ListenerState { backlog, since_snapshot, namespaces, .. } = &mut *state;
-        let is_recorded =
-            |key: &ObjectKey| since_snapshot.as_ref().is_some_and(|recorded| recorded.holds(key));
-        let is_news =
-            |(key, _): &(ObjectKey, Notification)| namespaces.contains(key.namespace()) && !is_recorded(key);
-        let deletes = deletes.into_iter().filter(is_news).collect();
-        backlog.push_to_front(deletes, Instant::now());
-        drop(state);
-        self.shared.wake.notify_one();
+        shared.expect_initial_adds();
+        {
+            // The end of the snapshot drops the deletes of the objects in it.
+            let mut state = shared.state.lock();
+            let ListenerState { backlog, namespaces, .. } = &mut *state;
+            let is_visible = |(key, _): &(ObjectKey, Notification)| namespaces.contains(key.namespace());
+            backlog.push_to_front(deletes.into_iter().filter(is_visible).collect(), Instant::now());
+        }
+        shared.load_snapshot(&mut loader, snapshot, false);
     }
 
     /// Returns whether the informer has synced and every initial add was finished, or parked. Stays true

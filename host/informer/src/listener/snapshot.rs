@@ -1,15 +1,19 @@
 //! Loads a snapshot of the cache into a listener's backlog, as initial adds.
 //!
-//! A snapshot is loaded at the registration, at a replay, and when more namespaces become visible. It is
-//! taken while deltas are blocked; later changes are recorded beside the backlog. The snapshot is matched in
-//! slices of work without any lock that the informer takes, and a long one by the consumer that waits for the
-//! next notification. Then the initial adds are appended to the backlog, and after them the recorded changes.
+//! A snapshot is loaded at the registration, at a replay, when the listener begins after another one, and
+//! when more namespaces become visible. It is taken while deltas are blocked; later changes are recorded
+//! beside the backlog. The snapshot is matched in slices of work without any lock that the informer takes,
+//! and a long one by the consumer that waits for the next notification. Then the initial adds are appended to
+//! the backlog, and after them the recorded changes.
 
 use std::vec;
 
 use tokio::time::Instant;
 
+use super::account::BacklogAccount;
+use super::backlog::Backlog;
 use super::filter::Filter;
+use super::notification::Notification;
 use super::shared::{ListenerShared, SyncState};
 use crate::names::ObjectKey;
 use crate::object::Object;
@@ -45,6 +49,24 @@ impl ListenerShared {
         let since_snapshot = state.backlog.new_like();
         let recorded = state.since_snapshot.replace(since_snapshot);
         state.backlog.append(recorded);
+    }
+
+    /// Drops all notifications, and records changes from now on, for a snapshot that is taken while deltas are
+    /// blocked. No notification was taken before.
+    pub(super) fn start_again(&self) {
+        let mut state = self.state.lock();
+        let (backlog, since_snapshot) = (state.backlog.new_like(), state.backlog.new_like());
+        state.backlog = backlog;
+        state.since_snapshot = Some(since_snapshot);
+    }
+
+    /// Takes the deletes that wait or are in flight, and drops all other notifications.
+    pub(super) fn take_deletes(&self) -> Vec<(ObjectKey, Notification)> {
+        let mut state = self.state.lock();
+        // Changes since a snapshot that is being loaded are recorded beside the backlog.
+        let recorded = state.since_snapshot.take();
+        state.backlog.append(recorded);
+        std::mem::replace(&mut state.backlog, Backlog::new(0, BacklogAccount::default())).into_deletes()
     }
 
     /// Begins to load a snapshot that was taken at [`ListenerShared::start_snapshot`]. For a replay the

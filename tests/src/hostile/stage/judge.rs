@@ -79,8 +79,9 @@ impl Stage {
             };
             let may_resolve = violations.iter().any(is_new) || violations.iter().all(Violation::may_resolve);
             if !may_resolve || begun.elapsed() > JUDGE_LIMIT {
+                let evidence = of_first_violation(&violations, &evidence);
                 let violations: Vec<_> = violations.iter().map(ToString::to_string).collect();
-                bail!("notifications differ from the history: {violations:#?}");
+                bail!("notifications differ from the history: {violations:#?}\n{evidence}");
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -113,4 +114,25 @@ impl Stage {
         }
         if violations.is_empty() { Ok(ends) } else { Err(violations) }
     }
+}
+
+/// Returns what was received of the object of the first violation, after what its history has.
+fn of_first_violation(violations: &[Violation], evidence: &Evidence) -> String {
+    let is_serious = |violation: &&Violation| !violation.may_resolve();
+    let Some(Violation { plugin, key, .. }) =
+        violations.iter().find(is_serious).or_else(|| violations.first())
+    else {
+        return String::new();
+    };
+    let mut text = format!("the history of {key}:");
+    for version in evidence.history.get(key).into_iter().flatten() {
+        let deleted = if version.deleted { " deleted" } else { "" };
+        text += &format!(" {}{deleted}", version.resource_version());
+    }
+    text += &format!("\nwhat {plugin} received of it:");
+    for it in evidence.received.iter().filter(|it| it.plugin == *plugin && it.key == *key) {
+        let old = it.old_resource_version.as_ref().map(|old| format!(" from {old}")).unwrap_or_default();
+        text += &format!(" [{} {:?}{old} {}]", it.generation, it.kind, it.resource_version);
+    }
+    text
 }

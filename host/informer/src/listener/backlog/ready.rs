@@ -63,11 +63,6 @@ impl ReadyQueue {
         self.listed.append(objects, first_ticket, arrived);
     }
 
-    /// Returns whether an object has no queue, but an initial add.
-    pub(super) fn lists(&self, key: &ObjectKey) -> bool {
-        !self.listed.is_empty() && self.listed.contains(key)
-    }
-
     /// Removes and returns the initial add of an object that has no queue.
     pub(super) fn take_listed(&mut self, key: &ObjectKey) -> Option<Pending> {
         if self.listed.is_empty() { None } else { self.listed.take(key) }

@@ -135,11 +135,6 @@ impl Backlog {
         deletes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()
     }
 
-    /// Returns whether a notification of an object waits or is in flight.
-    pub(in crate::listener) fn holds(&self, key: &ObjectKey) -> bool {
-        self.objects.contains_key(key) || self.ready.lists(key)
-    }
-
     /// Drops the delete of an object, if it was pushed to the front and is all that waits for the object. A
     /// consumer that collects keys receives it all the same.
     pub(super) fn drop_pushed_to_front(&mut self, key: &ObjectKey) {
@@ -159,8 +154,7 @@ impl Backlog {
         }
     }
 
-    /// Puts notifications before all others, in their order. Drops those of objects that are in the backlog
-    /// already.
+    /// Puts notifications of objects of which none is in the backlog before all others, in their order.
     pub(in crate::listener) fn push_to_front(
         &mut self,
         notifications: Vec<(ObjectKey, Notification)>,
@@ -169,9 +163,6 @@ impl Backlog {
         self.first_ticket -= notifications.len() as u64;
         let mut charged = 0;
         for (ticket, (key, notification)) in (self.first_ticket..).zip(notifications) {
-            if self.ready.lists(&key) {
-                continue;
-            }
             if let Entry::Vacant(vacant) = self.objects.entry(key) {
                 let pending = Pending {
                     notification,

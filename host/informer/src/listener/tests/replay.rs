@@ -89,7 +89,7 @@ async fn a_delete_during_a_snapshot_is_inherited() {
     old.shared().start_snapshot();
     bench.delete("gone");
     let mut new = bench.listener();
-    new.inherit_deletes(&old);
+    new.begin_after(&old);
     assert_eq!(drain(&mut new), ["delete gone@2"]);
 }
 
@@ -109,7 +109,7 @@ async fn a_new_listener_inherits_the_deletes_of_the_old_one() {
     bench.put("ns/here");
     let mut new =
         bench.listen(ListenerConfig { namespaces: Namespaces::one("ns"), ..ListenerConfig::default() });
-    new.inherit_deletes(&old);
+    new.begin_after(&old);
     assert_eq!(drain(&mut new), ["delete ns/tried@5", "delete ns/gone@6", "add ns/here@9 (initial)"]);
     assert_eq!(bench.processor.n_listeners(), 1);
 }
@@ -129,6 +129,25 @@ fn loading_listener(bench: &Bench, account: BacklogAccount) -> Listener {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_object_goes_back_to_a_state_before_the_one_that_the_old_listener_delivered() {
+    let mut bench = Bench::new();
+    let mut old = bench.listener();
+    for name in ["ahead", "again", "gone"] {
+        bench.put(name);
+    }
+    drain(&mut old);
+    let mut new = bench.listener();
+    bench.put("ahead");
+    bench.delete("gone");
+    assert_eq!(drain(&mut old), ["update ahead@1→4", "delete gone@5"]);
+    bench.delete("again");
+    bench.put("again");
+    new.begin_after(&old);
+    assert_eq!(drain(&mut new), ["add again@7 (initial)", "add ahead@4 (initial)"]);
+    assert!(new.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delete_that_a_long_snapshot_precedes_is_received_once_after_its_add() {
     let mut bench = Bench::new();
     let mut old = bench.listener();
@@ -140,12 +159,9 @@ async fn a_delete_that_a_long_snapshot_precedes_is_received_once_after_its_add()
     bench.delete("gone");
     let mut new = loading_listener(&bench, BacklogAccount::default());
     bench.delete("x");
-    new.inherit_deletes(&old);
+    new.begin_after(&old);
     bench.put("gone");
-    assert_eq!(
-        drain(&mut new),
-        ["delete gone@4", "add x@2 (initial)", "delete x@5", "add gone@6", "add long@3 (initial)"]
-    );
+    assert_eq!(drain(&mut new), ["delete gone@4", "delete x@5", "add gone@6", "add long@3 (initial)"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +175,7 @@ async fn an_object_that_left_the_filter_of_the_old_listener_only_is_not_deleted(
     drain(&mut old);
     bench.put("x");
     let mut new = loading_listener(&bench, account.clone());
-    new.inherit_deletes(&old);
+    new.begin_after(&old);
     assert!(account.held() > 0);
     assert_eq!(drain(&mut new), ["add long@1 (initial)", "add x@3 (initial)"]);
     assert_eq!(account.held(), 0);

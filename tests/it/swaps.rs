@@ -149,7 +149,10 @@ fn install(
     // Another selector: the new version cannot go on with the listener of the version before.
     let selector = if swap % 3 == 0 { "app=hello" } else { "app=hello,!swapped" };
     let config = json!({"mode": mode, "stateless": stateless, "labelSelector": selector});
-    let more: Value = json!({"config": config, "limits": {"logLinesPerSecond": 100_000}});
+    let mut more: Value = json!({"config": config, "limits": {"logLinesPerSecond": 100_000}});
+    if stateless {
+        more["concurrency"] = (1 + swap % 4).into();
+    }
     stage.plugin(&Plugin { name, component: &component, account: "hostile", more })
 }
 

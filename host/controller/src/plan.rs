@@ -262,6 +262,19 @@ impl SubscriptionPlan {
         Ok(Self { wakes: Some(wakes), ..Self::of(declaration)? })
     }
 
+    /// Returns whether this is the plan of a subscription that replaces the one of the other plan: they have
+    /// the same name, and are both declared or both of a lister that wakes.
+    #[must_use]
+    pub fn replaces(&self, other: &Self) -> bool {
+        self.name == other.name && self.wakes.is_some() == other.wakes.is_some()
+    }
+
+    /// Returns whether both have the same enqueue rule.
+    #[must_use]
+    pub fn has_rule_of(&self, other: &Self) -> bool {
+        self.declaration.enqueue == other.declaration.enqueue
+    }
+
     /// Returns whether a subscription with this plan can inherit the listener of the other one: both ask for
     /// the same objects in the same form.
     #[must_use]

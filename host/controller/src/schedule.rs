@@ -268,10 +268,11 @@ impl Running {
         match &self.next {
             Next::In { at, .. } => *at,
             Next::At { at, .. } => {
-                let until = at.map(|at| at.duration_since(wall_now));
-                let until = until.and_then(|it| Duration::try_from(it).ok()).unwrap_or_default() + self.delay;
-                let is_there_one = at.is_some();
-                now + if is_there_one { until.min(LONGEST_SLEEP) } else { LONGEST_SLEEP }
+                let delay = SignedDuration::try_from(self.delay).unwrap_or_default();
+                let until = at.map(|at| at.duration_since(wall_now).saturating_add(delay));
+                // A duration below zero is over.
+                let until = until.map(|it| Duration::try_from(it).unwrap_or_default());
+                now + until.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
             }
         }
     }

@@ -103,7 +103,7 @@ impl ActiveGeneration {
     /// Returns whether the generation is to inherit a listener that does not exist.
     pub(super) fn lacks_listener(old: Option<&Self>, generation: &Generation) -> bool {
         let exists = |plan: &SubscriptionPlan| {
-            old.is_some_and(|old| old.subscriptions.iter().any(|it| it.plan.name == plan.name))
+            old.is_some_and(|old| old.subscriptions.iter().any(|it| it.plan.replaces(plan)))
         };
         generation.subscriptions.iter().any(
             |subscription| matches!(subscription, GenerationSubscription::InheritsListener(plan) if !exists(plan)),
@@ -377,7 +377,7 @@ impl ActiveGeneration {
     }
 }
 
-/// Pairs the subscriptions of a new generation with those before, by name.
+/// Pairs the subscriptions of a new generation with those before.
 fn replace_subscriptions(
     mut before: Vec<ActiveSubscription>,
     after: Vec<GenerationSubscription>,
@@ -387,15 +387,20 @@ fn replace_subscriptions(
 ) -> Vec<ActiveSubscription> {
     let mut replaced = Vec::with_capacity(after.len());
     for subscription in after {
-        let name = &subscription.plan().name;
-        let index = before.iter().position(|it| it.plan.name == *name);
+        let index = before.iter().position(|it| subscription.plan().replaces(&it.plan));
         let old = index.map(|index| before.swap_remove(index));
         match (subscription, old) {
             (GenerationSubscription::New(new), old) => {
                 // Deletes that the old generation did not receive must not get lost, and no object may go
                 // back to an earlier state. Another resource does not concern the new subscription.
                 if let Some(old) = old.filter(|old| old.plan.resource == new.plan.resource) {
-                    old.queue_waiting(queue);
+                    if !new.plan.has_rule_of(&old.plan) {
+                        old.queue_waiting(queue);
+                    }
+                    if matches!(*new.access.borrow(), Access::Unknown(_)) {
+                        // What waits stays until the decision, which sets the namespaces again.
+                        new.listener.set_namespaces(old.listener.namespaces());
+                    }
                     new.listener.begin_after(&old.listener);
                 }
                 replaced.push(ActiveSubscription::new(*new, leads));

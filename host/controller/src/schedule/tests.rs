@@ -148,6 +148,23 @@ async fn a_time_fires_again_only_if_the_clock_is_set_back_by_more_than_an_hour()
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_delay_of_a_wall_time_does_not_depend_on_when_the_schedule_starts() {
+    let mut delays = BTreeSet::new();
+    for seconds_before in 1..=60 {
+        let began = wall(2026, 3, 1, 12, 0) - SignedDuration::from_secs(seconds_before);
+        let rig = Rig::start(began);
+        rig.serve(&[at("noon", "0 12 * * *", "UTC")]);
+        let mut passed = 0;
+        while rig.pass(Duration::from_secs(1)).await.is_empty() {
+            passed += 1;
+            assert!(passed < 120, "it does not fire");
+        }
+        delays.insert(passed - seconds_before);
+    }
+    assert_eq!(delays.len(), 1, "{delays:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_full_work_queue_does_not_end_a_schedule() {
     let rig = Rig::start(wall(2026, 3, 1, 0, 0));
     let key = |n: usize| WorkKey {

@@ -190,23 +190,24 @@ impl ListenerHandle {
     /// Begins where `old`, another listener of the same informer, is now, and removes `old`. Delivers first
     /// the deletes that wait for `old`, of objects that this listener does not see now, and then the objects
     /// that it sees as initial adds. So no object goes back to a state before one that `old` has delivered.
+    /// If both collect [keys](super::ListenerConfig::keys), all changes that wait for `old` come first.
     /// To be called before the first [`next`](super::Listener::next).
     pub fn begin_after(&self, old: &Self) {
         let shared = &self.shared;
         let mut loader = shared.loader.lock();
-        let (deletes, snapshot) = self.processor.block_deltas(|indexer| {
-            let deletes = old.shared.take_deletes();
-            shared.start_again();
-            (deletes, indexer.snapshot(&shared.namespaces()))
+        let (of_old, dropped, snapshot) = self.processor.block_deltas(|indexer| {
+            (old.shared.take_backlog(), shared.start_again(), indexer.snapshot(&shared.namespaces()))
         });
+        drop(dropped);
         old.remove();
         shared.expect_initial_adds();
         {
             // The end of the snapshot drops the deletes of the objects in it.
             let mut state = shared.state.lock();
             let ListenerState { backlog, namespaces, .. } = &mut *state;
-            let is_visible = |(key, _): &(ObjectKey, Notification)| namespaces.contains(key.namespace());
-            backlog.push_to_front(deletes.into_iter().filter(is_visible).collect(), Instant::now());
+            let mut changes = of_old.into_changes(backlog.collects_keys());
+            changes.retain(|(key, _)| namespaces.contains(key.namespace()));
+            backlog.push_to_front(changes, Instant::now());
         }
         shared.load_snapshot(&mut loader, snapshot, false);
     }
@@ -269,7 +270,8 @@ impl ListenerHandle {
         n_parked
     }
 
-    /// Ends the back-off of all objects and resets their counts of attempts. Returns how many.
+    /// Ends the back-off of all objects and resets their counts of attempts, and those of the objects in
+    /// flight. Returns how many were in back-off.
     pub fn retry_backing_off(&self) -> usize {
         let n_objects = self.shared.state.lock().backlog.retry_backing_off();
         self.shared.wake.notify_one();

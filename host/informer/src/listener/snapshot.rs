@@ -32,6 +32,13 @@ pub(super) struct SnapshotLoader {
     is_replay: bool,
 }
 
+/// What waited for a listener that is removed.
+pub(super) struct TakenBacklog {
+    backlog: Backlog,
+    /// The changes since a snapshot that was being loaded.
+    since_snapshot: Option<Backlog>,
+}
+
 // === impl ListenerShared ===
 
 impl ListenerShared {
@@ -51,22 +58,23 @@ impl ListenerShared {
         state.backlog.append(recorded);
     }
 
-    /// Drops all notifications, and records changes from now on, for a snapshot that is taken while deltas are
-    /// blocked. No notification was taken before.
-    pub(super) fn start_again(&self) {
+    /// Records changes from now on, for a snapshot that is taken while deltas are blocked. Returns what waits,
+    /// to be dropped later. No notification was taken before.
+    pub(super) fn start_again(&self) -> [Option<Backlog>; 2] {
         let mut state = self.state.lock();
         let (backlog, since_snapshot) = (state.backlog.new_like(), state.backlog.new_like());
-        state.backlog = backlog;
-        state.since_snapshot = Some(since_snapshot);
+        let dropped = std::mem::replace(&mut state.backlog, backlog);
+        [Some(dropped), state.since_snapshot.replace(since_snapshot)]
     }
 
-    /// Takes the deletes that wait or are in flight, and drops all other notifications.
-    pub(super) fn take_deletes(&self) -> Vec<(ObjectKey, Notification)> {
+    /// Takes all that waits or is in flight, of a listener that will be removed.
+    pub(super) fn take_backlog(&self) -> TakenBacklog {
         let mut state = self.state.lock();
-        // Changes since a snapshot that is being loaded are recorded beside the backlog.
-        let recorded = state.since_snapshot.take();
-        state.backlog.append(recorded);
-        std::mem::replace(&mut state.backlog, Backlog::new(0, BacklogAccount::default())).into_deletes()
+        let none = Backlog::new(0, BacklogAccount::default());
+        TakenBacklog {
+            backlog: std::mem::replace(&mut state.backlog, none),
+            since_snapshot: state.since_snapshot.take(),
+        }
     }
 
     /// Begins to load a snapshot that was taken at [`ListenerShared::start_snapshot`]. For a replay the
@@ -112,6 +120,16 @@ impl ListenerShared {
         state.backlog.append(Some(since_snapshot));
         self.update_sync(&mut state);
         self.wake.notify_one();
+    }
+}
+
+// === impl TakenBacklog ===
+
+impl TakenBacklog {
+    /// Returns the changes in their order, as [`Backlog::into_changes`] does.
+    pub(super) fn into_changes(mut self, with_keys: bool) -> Vec<(ObjectKey, Notification)> {
+        self.backlog.append(self.since_snapshot.take());
+        self.backlog.into_changes(with_keys)
     }
 }
 

@@ -115,11 +115,8 @@ impl ActiveSubscription {
     /// Serves another generation with the same listener.
     pub(super) fn inherit_listener(mut self, plan: Arc<SubscriptionPlan>, mode: Mode) -> Self {
         self.plan = plan;
-        if self.is_synced_in_progress() {
-            // The call of the generation before counts no more.
-            self.reset_synced_call();
-        }
-        if !matches!(self.state, DeliveryState::Delivering | DeliveryState::Standby) {
+        let is_allowed = matches!(*self.access.borrow(), Access::Allowed(_));
+        if !is_allowed || !matches!(self.state, DeliveryState::Delivering | DeliveryState::Standby) {
             // The new generation's status shows it again.
             self.access.mark_changed();
         }
@@ -127,6 +124,10 @@ impl ActiveSubscription {
             self.release_deferred();
             self.retry_parked();
             self.listener.retry_backing_off();
+            if !self.is_synced() {
+                // The calls of the generation before count no more.
+                self.reset_synced_call();
+            }
         } else {
             self.restart();
         }
@@ -273,11 +274,10 @@ impl ActiveSubscription {
         }
     }
 
-    /// Adds the keys that the changes which wait name to the work queue. The listener that replaces this
-    /// one's shows only the keys that the newest states name.
+    /// Adds the keys that the changes which wait name to the work queue, before the rule changes.
     pub(super) fn queue_waiting(&self, queue: &PluginQueue) {
         let rule = &self.plan.enqueue;
-        if rule.is_nothing() || matches!(self.state, DeliveryState::Closed | DeliveryState::Forbidden) {
+        if rule.is_nothing() || self.state == DeliveryState::Forbidden {
             return;
         }
         for notification in self.listener.waiting_changes() {

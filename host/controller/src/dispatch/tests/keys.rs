@@ -1,10 +1,12 @@
 use std::time::Duration;
 
+use oarlock_informer::object::Namespaces;
 use oarlock_informer::testing::Draft;
 use oarlock_plugin::contract::{Enqueue, ObjectKey, OwnerKind, Scope, WorkKey};
 use serde_json::json;
 
 use super::rig::{Rig, done, retry, terminal, trap};
+use crate::access::Access;
 use crate::dispatch::call::Answer;
 
 #[tokio::test(start_paused = true)]
@@ -88,6 +90,24 @@ async fn promise_3_the_keys_of_changes_that_wait_are_queued_when_a_version_gets_
         rig.until("reconcile ReplicaSet new").await;
         rig.until_times("reconcile ReplicaSet old", 2).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_3_the_keys_of_changes_that_wait_for_a_decision_about_access_outlive_a_swap() {
+    let mut rig = Rig::new(&[]).await;
+    rig.stateless = true;
+    rig.enqueue = owners();
+    rig.api.put(owned_by("n/moves", "old"));
+    rig.serve(|_| done()).await;
+    rig.until("reconcile ReplicaSet old").await;
+    rig.access.send_replace(Access::Unknown("no answer".to_owned()));
+    rig.pass(Duration::from_secs(1)).await;
+    rig.api.put(owned_by("n/moves", "new"));
+    rig.selector = "!none";
+    rig.serve(|_| done()).await;
+    rig.access.send_replace(Access::Allowed(Namespaces::All));
+    rig.until("reconcile ReplicaSet new").await;
+    rig.until_times("reconcile ReplicaSet old", 2).await;
 }
 
 #[tokio::test(start_paused = true)]

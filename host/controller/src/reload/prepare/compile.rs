@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{Error, Fetched, Preparation};
 use crate::regular_file;
 use crate::reload::Host;
-use crate::report::HostEvent;
+use crate::report::{Counted, HostEvent};
 use crate::size::Size;
 
 /// How often the host checks the progress of a compilation. A shorter one is not reported.
@@ -106,7 +106,7 @@ fn waits_for(bytes: usize, state: CompilationState) -> String {
             )
         }
         CompilationState::Waiting { before } => {
-            format!("its component ({size}) to be compiled, after {before} others")
+            format!("its component ({size}) to be compiled, after {}", Counted(before, "other"))
         }
     }
 }
@@ -119,6 +119,7 @@ mod tests {
     fn a_wait_shows_the_size_the_time_so_far_and_the_position() {
         let say = |state| waits_for(19_084_083, state);
         insta::assert_snapshot!(say(CompilationState::Running { so_far: Duration::from_millis(12_300) }), @"its component (18.1 MiB) to be compiled, for 12 s so far");
+        insta::assert_snapshot!(say(CompilationState::Waiting { before: 1 }), @"its component (18.1 MiB) to be compiled, after 1 other");
         insta::assert_snapshot!(say(CompilationState::Waiting { before: 2 }), @"its component (18.1 MiB) to be compiled, after 2 others");
     }
 }

@@ -29,8 +29,10 @@ impl Backlog {
         true
     }
 
-    /// Makes all objects in back-off ready and resets their counts of attempts; returns how many.
+    /// Makes all objects in back-off ready and resets their counts of attempts; returns how many. Resets the
+    /// counts of those in flight as well.
     pub(in super::super) fn retry_backing_off(&mut self) -> usize {
+        self.in_flight.values_mut().for_each(|in_flight| in_flight.pending.attempts = 0);
         let backing_off = std::mem::take(&mut self.backing_off);
         let n_objects = backing_off.len();
         for key in backing_off.into_values() {

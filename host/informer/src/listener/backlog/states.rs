@@ -110,8 +110,9 @@ impl Backlog {
         queue.waiting = merge::fold(std::mem::take(&mut queue.waiting), self.keys.as_ref()).into();
         let charged = n_charged_bytes_in(&queue.waiting);
         self.n_initial -= n_initial - initial(&queue.waiting);
-        self.n_waiting -= before - queue.waiting.len();
-        self.n_merged += (before - queue.waiting.len()) as u64;
+        // An update to another uid may have become a delete and an add.
+        self.n_waiting = self.n_waiting + queue.waiting.len() - before;
+        self.n_merged += before.saturating_sub(queue.waiting.len()) as u64;
         self.refund(charged_before);
         self.charge(charged);
     }

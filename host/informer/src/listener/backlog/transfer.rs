@@ -122,17 +122,32 @@ impl Backlog {
         }
     }
 
-    /// Returns the deletes that wait or are in flight, oldest first.
-    pub(in crate::listener) fn into_deletes(mut self) -> Vec<(ObjectKey, Notification)> {
+    /// Returns the deletes that wait or are in flight, oldest first. With keys also the updates, if this
+    /// consumer collects keys: initial adds do not show the keys of their old states.
+    pub(in crate::listener) fn into_changes(mut self, with_keys: bool) -> Vec<(ObjectKey, Notification)> {
         self.abandon_in_flight();
         let keys = self.keys.take();
-        let mut deletes: Vec<_> = std::mem::take(&mut self.objects)
-            .into_iter()
-            .filter_map(|(key, queue)| Some((key, merge::fold(queue.waiting, keys.as_ref()).pop()?)))
-            .filter(|(_, last)| matches!(last.notification, Notification::Deleted { .. }))
-            .collect();
-        deletes.sort_by_key(|(_, pending)| pending.ticket);
-        deletes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()
+        let with_updates = with_keys && keys.is_some();
+        let mut changes = Vec::new();
+        for (key, queue) in std::mem::take(&mut self.objects) {
+            let mut merged = merge::fold(queue.waiting, keys.as_ref());
+            if !with_updates {
+                merged.drain(..merged.len().saturating_sub(1));
+            }
+            merged.retain(|pending| match pending.notification {
+                Notification::Deleted { .. } => true,
+                Notification::Updated { .. } => with_updates,
+                Notification::Added { .. } => false,
+            });
+            changes.extend(merged.into_iter().map(|pending| (key.clone(), pending)));
+        }
+        changes.sort_by_key(|(_, pending)| pending.ticket);
+        changes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()
+    }
+
+    /// Returns whether the consumer collects keys.
+    pub(in crate::listener) fn collects_keys(&self) -> bool {
+        self.keys.is_some()
     }
 
     /// Drops the delete of an object, if it was pushed to the front and is all that waits for the object. A
@@ -154,35 +169,38 @@ impl Backlog {
         }
     }
 
-    /// Puts notifications of objects of which none is in the backlog before all others, in their order.
+    /// Puts notifications before all others, in their order. None of their objects is in the backlog.
     pub(in crate::listener) fn push_to_front(
         &mut self,
         notifications: Vec<(ObjectKey, Notification)>,
         now: Instant,
     ) {
         self.first_ticket -= notifications.len() as u64;
+        self.n_waiting += notifications.len();
         let mut charged = 0;
         for (ticket, (key, notification)) in (self.first_ticket..).zip(notifications) {
-            if let Entry::Vacant(vacant) = self.objects.entry(key) {
-                let pending = Pending {
-                    notification,
-                    fields: NotificationFields::default(),
-                    ticket,
-                    arrived: now,
-                    attempts: 0,
-                    tried: false,
-                    counts_for_sync: false,
-                    is_initial: false,
-                    is_merged: true,
-                };
-                charged += n_charged_bytes(&pending);
-                self.ready.insert(ticket, vacant.key().clone(), false);
-                vacant.insert(ObjectQueue {
-                    state: ObjectState::Ready,
-                    waiting: VecDeque::from([pending]),
-                    n_outdated_bytes: 0,
-                });
-                self.n_waiting += 1;
+            let pending = Pending {
+                notification,
+                fields: NotificationFields::default(),
+                ticket,
+                arrived: now,
+                attempts: 0,
+                tried: false,
+                counts_for_sync: false,
+                is_initial: false,
+                is_merged: true,
+            };
+            charged += n_charged_bytes(&pending);
+            match self.objects.entry(key) {
+                Entry::Occupied(mut occupied) => occupied.get_mut().waiting.push_back(pending),
+                Entry::Vacant(vacant) => {
+                    self.ready.insert(ticket, vacant.key().clone(), false);
+                    vacant.insert(ObjectQueue {
+                        state: ObjectState::Ready,
+                        waiting: VecDeque::from([pending]),
+                        n_outdated_bytes: 0,
+                    });
+                }
             }
         }
         self.charge(charged);

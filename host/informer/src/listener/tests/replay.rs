@@ -148,6 +148,26 @@ async fn no_object_goes_back_to_a_state_before_the_one_that_the_old_listener_del
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_consumer_of_keys_receives_the_changes_that_wait_for_the_old_listener() {
+    let mut bench = Bench::new();
+    let version = |object: &Object| Some(object.resource_version().to_string());
+    let collects = || ListenerConfig { keys: Some(NamedKey::new(version)), ..ListenerConfig::default() };
+    let mut old = bench.listen(collects());
+    bench.put("moves");
+    drain(&mut old);
+    bench.put("moves");
+    bench.put("moves");
+    let mut new = bench.listen(collects());
+    new.begin_after(&old);
+    let expected = ["update moves@1→2", "update moves@2→3", "add moves@3 (initial)"];
+    assert_eq!(drain(&mut new), expected);
+    let mut without = bench.listener();
+    bench.put("moves");
+    without.begin_after(&new);
+    assert_eq!(drain(&mut without), ["add moves@4 (initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_delete_that_a_long_snapshot_precedes_is_received_once_after_its_add() {
     let mut bench = Bench::new();
     let mut old = bench.listener();

@@ -1,10 +1,20 @@
 // Requests to the API server, made as the plugin's ServiceAccount.
 
 import type { Preconditions as WitPreconditions, Written as WitWritten } from "oarlock:plugin/client@0.1.0";
+import type { GroupVersionResource } from "oarlock:plugin/types@0.1.0";
 import { client as host } from "#host";
 import { calling, finding } from "./calling.js";
 import type { Fields } from "./pointer.js";
-import { type ObjectKey, type ObjectMeta, type Resource, toKey, toNamespaces, toTarget } from "./resource.js";
+import {
+  type KubernetesObject,
+  type ObjectKey,
+  type ObjectMeta,
+  type Resource,
+  resourceOf,
+  toKey,
+  toNamespaces,
+  toTarget,
+} from "./resource.js";
 import { allPages, type ListOptions, projectionOf, type Rows } from "./rows.js";
 
 /**
@@ -51,12 +61,12 @@ export interface LiveListOptions<F extends Fields = Fields> extends ListOptions<
 const FORMATS = { merge: "merge-patch", json: "json-patch", strategic: "strategic-merge-patch" } as const;
 
 /** Returns the current object, or its subresource; `undefined` if it does not exist. */
-export function get<T extends object>(
-  resource: Resource<T>,
+export function get<T extends object = KubernetesObject>(
+  resource: Resource<T> | string,
   key: ObjectKey,
   { subresource = "" }: { subresource?: string } = {},
 ): T | undefined {
-  const text = finding(() => host.get(toTarget(resource), toKey(key), subresource));
+  const text = finding(() => host.get(targetOf("get", resource), toKey(key), subresource));
   return text === undefined ? undefined : (JSON.parse(text) as T);
 }
 
@@ -66,18 +76,21 @@ export function get<T extends object>(
  *
  * A lister is cheaper from the second read on.
  */
-export function list<T extends object, const F extends Fields>(
-  resource: Resource<T>,
+export function list<T extends object = KubernetesObject, const F extends Fields = Fields>(
+  resource: Resource<T> | string,
   options: LiveListOptions<F> & { fields: F },
 ): Rows<T, F>;
-export function list<T extends object>(
-  resource: Resource<T>,
+export function list<T extends object = KubernetesObject>(
+  resource: Resource<T> | string,
   options?: LiveListOptions<never>,
 ): IterableIterator<T>;
-export function list(resource: Resource<object>, options: LiveListOptions = {}): IterableIterator<unknown> {
+export function list(
+  resource: Resource<object> | string,
+  options: LiveListOptions = {},
+): IterableIterator<unknown> {
   const { namespace, labelSelector = "", fieldSelector = "", fields } = options;
   const [target, namespaces, projection] = [
-    toTarget(resource),
+    targetOf("list", resource),
     toNamespaces(namespace),
     projectionOf(fields),
   ];
@@ -88,9 +101,11 @@ export function list(resource: Resource<object>, options: LiveListOptions = {}):
 }
 
 /** Creates an object. `metadata.generateName` works as in Kubernetes. */
-export function create<T extends Writable>(resource: Resource<T>, object: T): Written {
+export function create<T extends Writable>(resource: Resource<T> | string, object: T): Written {
   const namespace = object.metadata?.namespace ?? "";
-  return writing(namespace, () => host.create(toTarget(resource), namespace, JSON.stringify(object)));
+  return writing(namespace, () =>
+    host.create(targetOf("create", resource), namespace, JSON.stringify(object)),
+  );
 }
 
 /**
@@ -98,52 +113,52 @@ export function create<T extends Writable>(resource: Resource<T>, object: T): Wr
  * over the fields of other managers, which are a `ConflictError` without it.
  */
 export function apply<T extends Writable>(
-  resource: Resource<T>,
+  resource: Resource<T> | string,
   object: Partial<T> & Writable,
   { subresource = "", force = false, preconditions }: WriteOptions & { force?: boolean } = {},
 ): Written {
-  const [target, key] = [toTarget(resource), toKey(object.metadata ?? {})];
+  const [target, key] = [targetOf("apply", resource), toKey(object.metadata ?? {})];
   const [text, required] = [JSON.stringify(object), toPreconditions(preconditions)];
   return writing(key.namespace, () => host.apply(target, key, subresource, text, force, required));
 }
 
 /** Changes an object, by a merge patch if `type` does not say another format. */
 export function patch(
-  resource: Resource<object>,
+  resource: Resource<object> | string,
   key: ObjectKey,
   patch: object,
   { subresource = "", type = "merge", preconditions }: WriteOptions & { type?: PatchType } = {},
 ): Written {
-  const [target, named] = [toTarget(resource), toKey(key)];
+  const [target, checked] = [targetOf("patch", resource), toKey(key)];
   const [text, required] = [JSON.stringify(patch), toPreconditions(preconditions)];
-  return writing(named.namespace, () =>
-    host.patch(target, named, subresource, FORMATS[type], text, required),
+  return writing(checked.namespace, () =>
+    host.patch(target, checked, subresource, FORMATS[type], text, required),
   );
 }
 
 /** Replaces an object by a changed copy of what `get` or `list` of this client has returned. */
 export function replace<T extends Writable>(
-  resource: Resource<T>,
+  resource: Resource<T> | string,
   object: T,
   { subresource = "" }: { subresource?: string } = {},
 ): Written {
-  const [target, key] = [toTarget(resource), toKey(object.metadata ?? {})];
+  const [target, key] = [targetOf("replace", resource), toKey(object.metadata ?? {})];
   return writing(key.namespace, () => host.replace(target, key, subresource, JSON.stringify(object)));
 }
 
 /** Merges values into the status of an object. */
 export function status(
-  resource: Resource<object>,
+  resource: Resource<object> | string,
   key: ObjectKey,
   status: object,
   options: { preconditions?: Preconditions } = {},
 ): Written {
-  return patch(resource, key, { status }, { ...options, subresource: "status" });
+  return patch(named("status", resource), key, { status }, { ...options, subresource: "status" });
 }
 
 /** Sets the number of replicas of an object that has the subresource `scale`. */
-export function scale(resource: Resource<object>, key: ObjectKey, replicas: number): Written {
-  return patch(resource, key, { spec: { replicas } }, { subresource: "scale" });
+export function scale(resource: Resource<object> | string, key: ObjectKey, replicas: number): Written {
+  return patch(named("scale", resource), key, { spec: { replicas } }, { subresource: "scale" });
 }
 
 /**
@@ -151,7 +166,7 @@ export function scale(resource: Resource<object>, key: ObjectKey, replicas: numb
  * `propagation` says otherwise. Without `gracePeriodSeconds` the resource's own grace period applies.
  */
 export function remove(
-  resource: Resource<object>,
+  resource: Resource<object> | string,
   key: ObjectKey,
   options: {
     propagation?: "background" | "foreground" | "orphan";
@@ -160,7 +175,7 @@ export function remove(
   } = {},
 ): boolean {
   const { propagation = "background", gracePeriodSeconds, preconditions } = options;
-  const [target, required] = [toTarget(resource), toPreconditions(preconditions)];
+  const [target, required] = [targetOf("delete", resource), toPreconditions(preconditions)];
   const existed = finding(() => {
     host.delete(target, toKey(key), propagation, absent(gracePeriodSeconds), required);
     return true;
@@ -169,6 +184,15 @@ export function remove(
 }
 
 export { remove as delete };
+
+/** Returns the resource that a function of this module was given. */
+function named<T extends object>(name: string, given: Resource<T> | string): Resource<T> {
+  return resourceOf(given, `the argument resource of client.${name}`);
+}
+
+function targetOf(name: string, given: Resource<object> | string): GroupVersionResource {
+  return toTarget(named(name, given));
+}
 
 /** Makes a write in a namespace, which the host's answer does not repeat. */
 function writing(namespace: string, write: () => WitWritten): Written {

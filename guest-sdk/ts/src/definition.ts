@@ -11,7 +11,7 @@ import type { Lister } from "./lister.js";
 import { checkNames } from "./names.js";
 import type { Requeue } from "./plugin.js";
 import { type PartialKey, toWit, type WorkKey } from "./queue.js";
-import { type Resource, resource, toNamespaces, toTarget } from "./resource.js";
+import { type Resource, resourceOf, toNamespaces, toTarget } from "./resource.js";
 import type { Watch } from "./watch.js";
 
 /** A plugin: what it watches, reads and writes, and what it does. */
@@ -119,7 +119,7 @@ export function describe(definition: Definition): Description {
 
 function toRequest(request: Request): WitRequest {
   const { to, verbs, namespace, subresource = "" } = request;
-  const target = toTarget(typeof to === "string" ? resource(to) : to);
+  const target = toTarget(resourceOf(to, "the member to of a request"));
   checkNames(`the request to ${target.plural}`, request, REQUEST);
   return { target, namespaces: toNamespaces(namespace), verbs: [...verbs], subresource };
 }

@@ -3,7 +3,7 @@
 import type { EventType } from "oarlock:plugin/events@0.1.0";
 import { events as host } from "#host";
 import { calling } from "./calling.js";
-import { type ObjectMeta, pathOf, type Resource, toTarget } from "./resource.js";
+import { type ObjectMeta, pathOf, type Resource, resourceOf, toTarget } from "./resource.js";
 
 /** The object that an Event is about: its metadata, a row, or the object of a notification. */
 export type Regarding = Pick<ObjectMeta, "namespace" | "name" | "uid" | "resourceVersion">;
@@ -39,11 +39,12 @@ function emit(
   note: string,
 ): void {
   const { namespace = "", name = "", uid = "", resourceVersion = "" } = regarding;
-  const { kind } = resource;
+  const about = resourceOf(resource, `the argument resource of events.${type}`);
+  const { kind } = about;
   if (!kind) {
-    const path = pathOf(resource);
+    const path = pathOf(about);
     throw new TypeError(`an Event needs the kind of ${path}: make it with resource("${path}", "Kind")`);
   }
   const ref = { namespace, name, uid, resourceVersion };
-  calling(() => host.emit(toTarget(resource), ref, kind, type, reason, note));
+  calling(() => host.emit(toTarget(about), ref, kind, type, reason, note));
 }

@@ -12,7 +12,7 @@ import {
   type ObjectKey,
   pathOf,
   type Resource,
-  resource,
+  resourceOf,
   toKey,
   toNamespaces,
   toTarget,
@@ -167,7 +167,7 @@ export function lister<T extends object = KubernetesObject, const Index extends 
   of: Resource<T> | string,
   options: ListerOptions<Index> = {},
 ): Lister<T, Index> {
-  const read = typeof of === "string" ? resource<T>(of) : of;
+  const read = resourceOf(of, "the resource of a lister");
   const what = `the lister of ${pathOf(read)}`;
   checkNames(what, options, OPTIONS);
   for (const [index, source] of Object.entries<IndexSource>(options.indices ?? {})) {

@@ -75,12 +75,41 @@ export interface Resource<T extends object = KubernetesObject> {
  * needed for Events about its objects only.
  */
 export function resource<T extends object = KubernetesObject>(path: string, kind?: string): Resource<T> {
+  if (typeof path !== "string") {
+    const type = path === null ? "null" : typeof path;
+    throw new TypeError(`the argument path of resource is ${type}; give a text such as "v1/pods"`);
+  }
   const parts = path.split("/");
   const [plural, version, group = ""] = parts.toReversed();
   if (parts.length > 3 || !plural || !version || parts.includes("")) {
     throw new TypeError(`${JSON.stringify(path)} is not a resource such as v1/pods or apps/v1/deployments`);
   }
   return { group, version, plural, kind };
+}
+
+/** Returns a resource that is given as such, or as its path. `what` names the argument, for the error. */
+export function resourceOf<T extends object>(given: Resource<T> | string, what: string): Resource<T> {
+  if (typeof given === "string") return resource<T>(given);
+  if (!isResource(given)) throw new TypeError(`${what} ${wrong(given)}`);
+  return given;
+}
+
+/** Returns whether a value without a checked type has the parts of a resource. */
+function isResource(given: unknown): boolean {
+  if (typeof given !== "object" || given === null) return false;
+  const { group, version, plural } = given as Record<string, unknown>;
+  return typeof group === "string" && isName(version) && isName(plural);
+}
+
+function isName(part: unknown): boolean {
+  return typeof part === "string" && part !== "";
+}
+
+function wrong(given: unknown): string {
+  const type =
+    typeof given === "object" ? "an object without group, version and plural" : `a ${typeof given}`;
+  const shown = given === undefined || given === null ? `${given}` : type;
+  return `is ${shown}; give a text such as "v1/pods", or what resource("v1/pods") returns`;
 }
 
 /** Returns the path of a resource, such as `apps/v1/deployments`. */

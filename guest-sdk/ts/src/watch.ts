@@ -18,7 +18,7 @@ import {
   type KubernetesObject,
   pathOf,
   type Resource,
-  resource,
+  resourceOf,
   toNamespaces,
   toTarget,
 } from "./resource.js";
@@ -178,7 +178,7 @@ export function watch<T extends object = KubernetesObject, const F extends Field
   of: Resource<T> | string,
   options: WatchOptions<T, F> = {},
 ): Watch {
-  const watched = typeof of === "string" ? resource(of) : of;
+  const watched = resourceOf(of, "the resource of a watch");
   const what = `the watch of ${pathOf(watched)}`;
   checkNames(what, options, OPTIONS);
   if (options.content !== undefined) checkNames(what, { [options.content]: true }, CONTENTS, "content");

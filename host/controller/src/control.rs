@@ -180,6 +180,8 @@ impl Control {
 
     /// Lists what is parked, of one plugin or of all.
     async fn parked(&self, plugin: Option<&str>) -> Result<ParkedView, Refusal> {
+        // A host on standby has nothing that could be parked.
+        self.check_leads()?;
         if let Some(name) = plugin {
             self.commands(name)?;
         }

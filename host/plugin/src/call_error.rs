@@ -180,7 +180,15 @@ pub(crate) fn classify(
     let message = guest::text::line(error.root_cause(), MAX_MESSAGE_BYTES);
     match during {
         During::Start if !error.is::<WasmBacktrace>() => CallError::CannotStart { message },
-        During::Start | During::Call => CallError::InvalidData { message, backtrace: backtrace() },
+        During::Start | During::Call => {
+            // wasmtime has no type for this error, and its text names no setting.
+            let is_too_much = message.contains("fuel allocated for hostcalls");
+            let message = match is_too_much {
+                true => "more bytes in one call than limits.hostcall allows".to_owned(),
+                false => message,
+            };
+            CallError::InvalidData { message, backtrace: backtrace() }
+        }
     }
 }
 

@@ -119,9 +119,10 @@ impl<K: Resource> Controller<K> {
     /// Reconciles the objects that `mapper` names when an object of another resource changes.
     ///
     /// The host calls the plugin for each change, so nothing is lost while a call fails, an instance ends or
-    /// the plugin is swapped. The mapper gets the new state; after a change also the old one, so that an
-    /// object that is no longer named is reconciled too; after a delete the last known one. An object that
-    /// cannot be parsed as `Other` is parked.
+    /// a version with the same subscription takes over. If `config` differs between two versions, the new one
+    /// is not called for objects that no longer match. The mapper gets the new state; after a change also the
+    /// old one, so that an object that is no longer named is reconciled too; after a delete the last known
+    /// one. An object that cannot be parsed as `Other` is parked.
     pub fn watches<Other, I>(
         mut self,
         api: Api<Other>,

@@ -16,7 +16,7 @@ import {
   type ObjectKey,
   pathOf,
   type Resource,
-  resource,
+  resourceOf,
   toKey,
 } from "../resource.js";
 import { FakeCluster, rowOf, type StoredObject } from "./fake-cluster.js";
@@ -233,5 +233,5 @@ function exceptionOf(failure: Failure): unknown {
 }
 
 function toPath(target: Target): string {
-  return pathOf(typeof target === "string" ? resource(target) : target);
+  return pathOf(resourceOf(target, "the resource that the test gives"));
 }

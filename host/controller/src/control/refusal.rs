@@ -124,7 +124,7 @@ impl Refusal {
 
     /// The plugin is suspended by its file or object, which a command does not change.
     pub(super) fn suspended_by_definition(plugin: &str) -> Self {
-        let error = format!("plugin {plugin} stays suspended: its file has `suspend: true`");
+        let error = format!("plugin {plugin} stays suspended: its file or object has `suspend: true`");
         Self::new(StatusCode::CONFLICT, error).hint(
             "remove the key from the file, or set spec.suspend of the Plugin or ClusterPlugin to false; \
              the host notices it by itself",

@@ -25,6 +25,7 @@ use super::{Host, PluginSlot};
 use crate::config::{PluginFile, Probation};
 use crate::dispatch::{HealthView, RollBack};
 use crate::followed::Follower;
+use crate::plugin_resource::is_of_object;
 use crate::regular_file::{self, Stamp};
 use crate::report::HostEvent;
 use crate::state_folder;
@@ -97,7 +98,9 @@ impl RollOut {
         match prepared {
             Ok(prepared) => drop(self.serve(prepared, false, false, None, token).await),
             Err(prepare::Error::Unchanged) => {
-                slot.accept(&host.reporter, &file.component, None);
+                // The component of an object is a file of the host's cache.
+                let of = if is_of_object(&file.path) { &file.path } else { &file.component };
+                slot.accept(&host.reporter, of, None);
                 slot.status.update(|status| status.settled = Some(file.clone()));
             }
             // The host is ending.

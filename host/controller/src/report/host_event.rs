@@ -171,6 +171,8 @@ pub enum HostEvent {
         version: String,
         /// The digest of the component, in hexadecimal.
         digest: String,
+        /// Whether it passed its probation. Else it was on probation when the host ended.
+        has_passed: bool,
     },
     /// The version before, or the last good one, cannot be loaded.
     VersionBeforeRefused {

@@ -110,11 +110,11 @@ impl HostEvent {
                 short(digest),
                 short(to_digest)
             ),
-            Self::PluginLastGood { version, digest } => write!(
-                f,
-                "loads the last good version, {version} ({}), since the newest one cannot be used",
-                short(digest)
-            ),
+            Self::PluginLastGood { version, digest, has_passed } => {
+                let which = if *has_passed { "last good version" } else { "version that was on probation" };
+                let digest = short(digest);
+                write!(f, "loads the {which}, {version} ({digest}), since the newest one cannot be used")
+            }
             Self::VersionBeforeRefused { message, hint: _ } => f.write_str(&with_object_names(message)),
             Self::StateTrouble { message, hint: _ } => write!(
                 f,

@@ -47,6 +47,8 @@ pub(crate) struct LastGood {
     pub(crate) digest: Digest,
     /// The component.
     pub(crate) bytes: Vec<u8>,
+    /// It passed its probation.
+    pub(crate) has_passed: bool,
 }
 
 /// The content of a file about one version.
@@ -87,7 +89,8 @@ impl StateFolder {
         is_it
     }
 
-    /// Keeps a version that is on probation. It is not used before [`StateFolder::promote`].
+    /// Keeps a version that is on probation. Before [`StateFolder::promote`] only
+    /// [`StateFolder::on_probation`] returns it.
     pub(crate) fn stage(
         &self,
         file: &PluginFile,
@@ -171,6 +174,20 @@ impl StateFolder {
         (None, errors)
     }
 
+    /// Reads the version that was on probation last, if it may be used: a host that ends during a probation has
+    /// perhaps no good one.
+    pub(crate) fn on_probation(
+        &self,
+        plugin: &str,
+        file: &Path,
+        may_be_used: impl Fn(VersionId) -> bool,
+    ) -> Result<Option<LastGood>, Error> {
+        match self.place(plugin, file) {
+            Some(place) => place.read(plugin, CANDIDATE, may_be_used),
+            None => Ok(None),
+        }
+    }
+
     /// Keeps the folder within its limits, once for each [`CHECK_EVERY`] bytes.
     fn make_room(&self, place: &Place, bytes: u64) -> Result<(), Error> {
         let added = bytes + MANIFEST_COST;
@@ -243,7 +260,7 @@ impl Place {
             return Err(Error::damaged(&component, "it is damaged"));
         }
         touch(&path);
-        Ok(Some(LastGood { file, version, digest, bytes }))
+        Ok(Some(LastGood { file, version, digest, bytes, has_passed: extension != CANDIDATE }))
     }
 
     /// Removes the least recently used versions of other plugins until the rest is within the limits, and

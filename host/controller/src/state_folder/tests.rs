@@ -120,6 +120,21 @@ fn promise_6_a_version_in_quarantine_does_not_replace_the_good_one_before() {
 }
 
 #[test]
+fn promise_6_without_a_good_version_the_one_on_probation_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = StateFolder::new(Some(dir.path().to_owned()));
+    let path = Path::new("plugins/p.yaml");
+    assert!(state.on_probation("p", path, |_| true).unwrap().is_none());
+    state.stage(&file("a: 1"), "1.0.0", Digest::of(b"one"), b"one").unwrap();
+    assert!(last_good(&state).unwrap().is_none());
+    let found = state.on_probation("p", path, |_| true).unwrap().unwrap();
+    assert_eq!((found.bytes.as_slice(), found.has_passed), (&b"one"[..], false));
+    assert!(state.on_probation("p", path, |_| false).unwrap().is_none(), "it is in quarantine");
+    state.promote(id_of(&file("a: 1"), b"one"), &file("a: 1"), &Quarantine::default()).unwrap();
+    assert!(last_good(&state).unwrap().unwrap().has_passed);
+}
+
+#[test]
 fn without_a_folder_nothing_is_kept() {
     let state = StateFolder::new(None);
     keep(&state, &file(""), b"one");

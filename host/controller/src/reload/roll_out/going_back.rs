@@ -50,10 +50,12 @@ impl RollOut {
                     self.report(HostEvent::version_before_refused(message, None));
                     NotFetched
                 })?;
-                let Some(LastGood { file, version, digest, bytes }) = found else { return Ok(None) };
-                let event = HostEvent::PluginLastGood { version, digest: digest.to_string() };
+                let Some(LastGood { file, version, digest, bytes, has_passed }) = found else {
+                    return Ok(None);
+                };
+                let event = HostEvent::PluginLastGood { version, digest: digest.to_string(), has_passed };
                 host.reporter.about(&slot.name, slot.next_number()).report(event);
-                (Arc::new(file), Origin::LastGood(bytes), true)
+                (Arc::new(file), Origin::LastGood(bytes), has_passed)
             }
         };
         let file = without_suspension(file);
@@ -80,8 +82,9 @@ impl RollOut {
             None => {
                 let found = self.last_good(&serving.file, Some(serving.id)).await;
                 let found = found.map_err(|message| RollbackError::Failed { message, hint: None })?;
-                let LastGood { file, bytes, .. } = found.ok_or(RollbackError::NothingToGoBackTo)?;
-                (Arc::new(file), Origin::LastGood(bytes), true)
+                let LastGood { file, bytes, has_passed, .. } =
+                    found.ok_or(RollbackError::NothingToGoBackTo)?;
+                (Arc::new(file), Origin::LastGood(bytes), has_passed)
             }
         };
         let file = without_suspension(file);
@@ -143,8 +146,9 @@ impl RollOut {
     }
 
     /// Returns the newest good version that is neither in quarantine nor the one that is left: of the folder
-    /// for state, else one that the status of the plugin's object names. The error says why that one cannot
-    /// be had.
+    /// for state, else one that the status of the plugin's object names. Without any, returns the version that
+    /// was on probation when the host ended: it has to pass one. The error says why a version that the object
+    /// names cannot be had.
     async fn last_good(
         &self,
         file: &PluginFile,
@@ -159,12 +163,34 @@ impl RollOut {
             let unwanted = unwanted.clone();
             move |id: VersionId| !unwanted.contains(&id.to_string())
         };
+        let on_probation = {
+            let (state, name, path) = (state.clone(), name.clone(), path.clone());
+            let may_be_used = may_be_used.clone();
+            move || state.on_probation(&name, &path, may_be_used)
+        };
         let read = move || state.last_good(&name, &path, may_be_used);
         let Some((found, errors)) = host.tasks.blocking(read).await else { return Ok(None) };
         errors.into_iter().for_each(|error| self.report_trouble(Some(error)));
-        if found.is_some() || !is_of_object(&file.path) {
+        if found.is_some() {
             return Ok(found);
         }
+        if is_of_object(&file.path) {
+            let stated = self.stated(file, unwanted).await?;
+            if stated.is_some() {
+                return Ok(stated);
+            }
+        }
+        let found = host.tasks.blocking(on_probation).await;
+        Ok(found.and_then(|found| found.map_err(|error| self.report_trouble(Some(error))).ok()).flatten())
+    }
+
+    /// Returns a version that the status of the plugin's object names, save for the unwanted ones.
+    async fn stated(
+        &self,
+        file: &PluginFile,
+        unwanted: BTreeSet<String>,
+    ) -> Result<Option<LastGood>, String> {
+        let Self { host, slot, .. } = self;
         let fetched = host.good_versions.fetch(&slot.name, unwanted).await;
         let not_fetched = |why: String| {
             format!("a version that passed its probation on another host cannot be fetched: {why}")
@@ -176,7 +202,7 @@ impl RollOut {
         let read = move || {
             let StatedVersion { file, version, component } = stated;
             let bytes = regular_file::read(component.path(), MAX_COMPONENT_BYTES as u64)?;
-            Ok(LastGood { file, version, digest: Digest::of(&bytes), bytes })
+            Ok(LastGood { file, version, digest: Digest::of(&bytes), bytes, has_passed: true })
         };
         let read: Option<Result<_, regular_file::Error>> = host.tasks.blocking(read).await;
         read.transpose().map_err(|error| not_fetched(error.to_string()))

@@ -55,7 +55,16 @@ fn examples() -> Vec<HostEvent> {
             to_version: text("1.2.0"),
             to_digest: text("0123456789abcdef"),
         },
-        HostEvent::PluginLastGood { version: text("1.2.0"), digest: text("0123456789abcdef") },
+        HostEvent::PluginLastGood {
+            version: text("1.2.0"),
+            digest: text("0123456789abcdef"),
+            has_passed: true,
+        },
+        HostEvent::PluginLastGood {
+            version: text("1.1.0"),
+            digest: text("0123456789abcdef"),
+            has_passed: false,
+        },
         HostEvent::version_before_refused(
             text("the last good version cannot be loaded: the guest exceeded its deadline"),
             None,
@@ -329,6 +338,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  is quarantined: 4 instances lost
     error version 1.3.0 (abcdef012345) is rolled back to 1.2.0 (0123456789ab): it lost 4 instances within 60 s. The host does not try it again. Fix: repair the plugin: the host loads a changed component or changed settings at once. `oarlock rollback PLUGIN --release` makes it try this version again
     warn  loads the last good version, 1.2.0 (0123456789ab), since the newest one cannot be used
+    warn  loads the version that was on probation, 1.1.0 (0123456789ab), since the newest one cannot be used
     error the last good version cannot be loaded: the guest exceeded its deadline. Fix: correct what the message names, or load another version of the plugin
     warn  /var/lib/oarlock/last-good cannot be written: disk full. The host continues; after a restart it may lack the last good version or the quarantine of this plugin. Fix: make the folder of --state-dir writable, free disk space, or name another folder
     warn  the status of Plugin team-a.mirror: timeout. The host tries again

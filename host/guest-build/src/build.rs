@@ -9,9 +9,11 @@ mod go;
 mod js;
 mod python;
 mod rust;
+mod snapshot;
 mod stamp;
 
 pub use c::write_test_sdk as write_c_test_sdk;
+pub use snapshot::Snapshot;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -94,11 +96,6 @@ pub(crate) fn prepare(language: Language, folder: &Path) -> Result<()> {
         Language::Go => go::prepare(&embedded::Sources::write()?.sdk(), folder),
         _ => Ok(()),
     }
-}
-
-/// Returns a number that stands for the content of all sources in a project's folder.
-pub(crate) fn sources(folder: &Path) -> Result<u64> {
-    stamp::sources(folder)
 }
 
 /// Creates an empty folder, and removes its old content.

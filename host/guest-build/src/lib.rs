@@ -20,7 +20,7 @@ pub mod progress;
 mod project;
 pub mod toolchain;
 
-pub use build::{Outcome, build, install, write_c_test_sdk};
+pub use build::{Outcome, Snapshot, build, install, write_c_test_sdk};
 pub use environment::ENVIRONMENT;
 pub use language::Language;
 pub use project::Project;

@@ -184,6 +184,10 @@ mod tests {
             for file in ["plugin.yaml", ".gitignore", "README.md"] {
                 assert!(paths.iter().any(|path| path == Path::new(file)), "{file} is not in {paths:?}");
             }
+            let ignored = fs::read_to_string(folder.path().join(".gitignore")).unwrap();
+            for name in ["*.log", "*.record", "*.wasm"] {
+                assert!(ignored.lines().any(|line| line == name), "{name} is not in {ignored}");
+            }
             if plugin.language == Language::Go {
                 assert!(
                     folder.path().join(".oarlock/go-sdk/go.mod").exists(),

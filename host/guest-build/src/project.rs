@@ -8,6 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 
 use crate::Language;
+use crate::build::Snapshot;
 use crate::embedded::Sources;
 
 /// The file that says which world a plugin in a language other than Rust has. Rust sources say it themselves.
@@ -92,13 +93,14 @@ impl Project {
         settings.into_generator().into_root_schema_for::<Settings>().to_value()
     }
 
-    /// Returns a number that stands for the content of all sources.
+    /// Returns the content of all sources as it is now. Files that `.gitignore` of the folder names, and paths
+    /// for which `is_written` returns true, are not sources. The paths begin with the project's folder.
     ///
     /// # Errors
     ///
     /// When a source cannot be read.
-    pub fn sources(&self) -> Result<u64> {
-        crate::build::sources(&self.folder)
+    pub fn snapshot(&self, is_written: &dyn Fn(&Path) -> bool) -> Result<Snapshot> {
+        Snapshot::of(&self.folder, is_written)
     }
 
     /// Returns the world of a project in a language other than Rust.

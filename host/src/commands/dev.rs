@@ -29,7 +29,10 @@ use self::{
     server::{RealConfig, Server},
     welcome::Welcome,
 };
-use super::{hosting, sources::Sources};
+use super::{
+    hosting,
+    sources::{Sources, Written},
+};
 use crate::{
     args::{DevArgs, Environment, HostArgs, PluginObjectArgs},
     connect::{self, Connection},
@@ -77,7 +80,8 @@ pub(crate) async fn run(
     let component_dir = objects.component_dir.or_else(|| Some(PathBuf::from(".")));
     let objects = PluginObjectArgs { component_dir, ..objects };
     if !no_build {
-        build(&plugins).await?;
+        let folders = [state_dir.as_deref(), engine.cache_dir.as_deref(), kubeconfig.as_deref()];
+        build(&plugins, &folders, host.record.record.as_deref()).await?;
     }
     let state_dir = StateDir::new(state_dir, environment)?;
     let cache_dir = engine.cache_dir.as_deref().or(state_dir.path.as_deref());
@@ -109,10 +113,15 @@ fn or_here(plugins: Vec<PathBuf>) -> Vec<PathBuf> {
     if plugins.is_empty() && config::is_of_one_plugin(here) { vec![here.to_owned()] } else { plugins }
 }
 
-/// Builds the plugins whose sources are beside their files, and goes on with it when they change.
-async fn build(plugins: &[PathBuf]) -> Ended {
-    for file in config::load_paths(plugins).files {
+/// Builds the plugins whose sources are beside their files, and goes on with it when they change. The host
+/// writes the files and folders `written`, and records named after `record`.
+async fn build(plugins: &[PathBuf], written: &[Option<&Path>], record: Option<&Path>) -> Ended {
+    let files = config::load_paths(plugins).files;
+    let names: Vec<_> = files.iter().map(|file| file.name.clone()).collect();
+    let written = Written::new(written, record, &names);
+    for file in files {
         let Some(sources) = Sources::beside(&file)? else { continue };
+        let sources = Sources { written: written.clone(), ..sources };
         let has_component = file.component.exists();
         let build = move || (sources.build().map(drop), sources);
         let (built, sources) = tokio::task::spawn_blocking(build).await.map_err(Failure::running)?;

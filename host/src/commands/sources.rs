@@ -1,11 +1,14 @@
 //! The sources of a plugin that lie beside its file: they are built before they run, and again when they
 //! change.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use oarlock_controller::config::PluginFile;
 use oarlock_guest_build::{
-    Language, Outcome, Project,
+    Language, Outcome, Project, Snapshot,
     doctor::{self, Tool},
     progress,
 };
@@ -19,6 +22,17 @@ pub(super) const LOOK: Duration = Duration::from_millis(300);
 /// The plugin of a folder, and its sources.
 pub(super) struct Sources {
     pub(super) project: Project,
+    /// What is no source, though it may lie in the folder.
+    pub(super) written: Written,
+}
+
+/// Files and folders that this process writes while sources are looked at.
+#[derive(Clone, Default)]
+pub(super) struct Written {
+    /// Files, and folders with all in them.
+    paths: Vec<PathBuf>,
+    /// Files of records. The next ones have a number in the name.
+    records: Vec<PathBuf>,
 }
 
 // === impl Sources ===
@@ -41,7 +55,7 @@ impl Sources {
             Failure::caller(error)
                 .hint("plugin.yaml and the project file of the language must be in one folder")
         })?;
-        Ok(Self { project })
+        Ok(Self { project, written: Written::default() })
     }
 
     /// Builds the component. Blocks for seconds to minutes.
@@ -57,7 +71,11 @@ impl Sources {
     pub(super) fn rebuild(&self) -> ! {
         let mut built = self.state();
         loop {
-            let now = self.wait_for_change(built);
+            let now = self.wait_for_change(built.as_ref());
+            let changed = built.as_ref().zip(now.as_ref()).and_then(|(built, now)| now.changed_since(built));
+            if let Some(file) = changed {
+                progress::say(format!("{}: {} has changed", self.project.name, file.display()));
+            }
             match self.build() {
                 Ok(Outcome::Written | Outcome::Unchanged) => {}
                 Err(failure) => {
@@ -70,22 +88,69 @@ impl Sources {
     }
 
     /// Waits until the sources are others than `built`, and do not change any more. Blocks.
-    fn wait_for_change(&self, built: Option<u64>) -> Option<u64> {
-        let mut before = built;
+    fn wait_for_change(&self, built: Option<&Snapshot>) -> Option<Snapshot> {
+        let mut before = built.cloned();
         loop {
             std::thread::park_timeout(LOOK);
             let now = self.state();
-            if now != built && now == before {
+            if now.as_ref() != built && now == before {
                 return now;
             }
             before = now;
         }
     }
 
-    /// Returns what stands for the content of all sources; none while they cannot be read.
-    pub(super) fn state(&self) -> Option<u64> {
-        self.project.sources().ok()
+    /// Returns the content of all sources; none while they cannot be read.
+    pub(super) fn state(&self) -> Option<Snapshot> {
+        let Self { project, written } = self;
+        project.snapshot(&|path| written.contains(path, &project.folder)).ok()
     }
+}
+
+// === impl Written ===
+
+impl Written {
+    /// Returns the files and folders of this process. `record` is the path of `--record`, and `plugins` are
+    /// the names that its `{plugin}` may stand for.
+    pub(super) fn new(paths: &[Option<&Path>], record: Option<&Path>, plugins: &[String]) -> Self {
+        let records = record.into_iter().flat_map(|record| {
+            let record = record.to_string_lossy();
+            plugins.iter().map(move |plugin| resolved(Path::new(&record.replace("{plugin}", plugin))))
+        });
+        Self {
+            paths: paths.iter().flatten().map(|path| resolved(path)).collect(),
+            records: records.collect(),
+        }
+    }
+
+    /// Returns whether a path in the folder of a project is one of these. A folder around the project has
+    /// sources as well.
+    fn contains(&self, path: &Path, project: &Path) -> bool {
+        let mut paths = self.paths.iter().filter(|written| !project.starts_with(written));
+        paths.any(|written| path.starts_with(written))
+            || self.records.iter().any(|record| is_record(path, record))
+    }
+}
+
+/// Returns whether a file has the name of a record, or that of a later one: `a.bin` or `a.2.bin`.
+fn is_record(path: &Path, record: &Path) -> bool {
+    let is_number = |text: &str| text.chars().all(|char| char.is_ascii_digit());
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, extension) = match (record.file_stem(), record.extension()) {
+        (Some(stem), Some(extension)) => (stem, format!(".{}", extension.to_string_lossy())),
+        _ => (record.file_name().unwrap_or_default(), String::new()),
+    };
+    let number = name.strip_prefix(&*stem.to_string_lossy()).and_then(|rest| rest.strip_suffix(&extension));
+    path.parent() == record.parent()
+        && number.is_some_and(|it| it.is_empty() || it.strip_prefix('.').is_some_and(is_number))
+}
+
+/// Returns an absolute path without links, as those of sources are. The file need not exist.
+fn resolved(path: &Path) -> PathBuf {
+    let in_folder = || Some(folder(path).canonicalize().ok()?.join(path.file_name()?));
+    // The process may create the folder as well.
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.canonicalize().ok().or_else(in_folder).unwrap_or_else(absolute)
 }
 
 /// Returns the folder of a file.
@@ -155,5 +220,41 @@ mod tests {
         std::fs::write(folder.path().join("requirements.txt"), "").unwrap();
         assert!(Sources::beside(&file("a.wasm")).unwrap().is_some());
         assert!(Sources::beside(&file("../a.wasm")).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_the_process_writes_is_no_source() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().canonicalize().unwrap();
+        let at = |name: &str| folder.join(name);
+        std::fs::write(at("requirements.txt"), "").unwrap();
+        let paths = [Some(&*at("state")), None, Some(&*at("kubeconfig")), Some(&*folder)];
+        let project = Project::open("a", &folder, &at("a.wasm")).unwrap();
+        let names = ["a".to_owned(), "b".to_owned()];
+        let sources = |record: &Path| {
+            let written = Written::new(&paths, Some(record), &names);
+            Sources { project: project.clone(), written }
+        };
+        for (record, writes) in [
+            (at("run.bin"), ["run.bin", "run.2.bin", "run.17.bin"]),
+            (at("run"), ["run", "run.2", "dev.log"]),
+            (at("{plugin}.bin"), ["a.bin", "a.2.bin", "b.bin"]),
+        ] {
+            let sources = sources(&record);
+            let before = sources.state().unwrap();
+            std::fs::create_dir_all(at("state")).unwrap();
+            for name in writes.into_iter().chain(["state/a", "kubeconfig"]) {
+                std::fs::write(at(name), "1").unwrap();
+                assert!(sources.state().unwrap() == before, "{}: {name}", record.display());
+            }
+            for name in writes {
+                std::fs::remove_file(at(name)).unwrap();
+            }
+            for name in ["running.bin", "run.x.bin", "c.bin", "run.2.py"] {
+                std::fs::write(at(name), "1").unwrap();
+                assert!(sources.state().unwrap() != before, "{}: {name}", record.display());
+                std::fs::remove_file(at(name)).unwrap();
+            }
+        }
     }
 }

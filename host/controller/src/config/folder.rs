@@ -29,9 +29,9 @@ pub struct Circumstances<'a> {
 /// Returns the account of a plugin of this name, or none.
 pub type AccountOf<'a> = &'a dyn Fn(&str) -> Option<Account>;
 
-/// Files of other tools that may lie in a folder of plugins.
+/// Files of other tools, and of a plugin's build, that may lie in a folder of plugins.
 const FOREIGN: &[&str] =
-    &["Cargo.toml", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "clippy.toml"];
+    &["Cargo.toml", "oarlock.toml", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "clippy.toml"];
 
 // === impl Loaded ===
 

@@ -126,6 +126,7 @@ fn a_folder_is_read_into_valid_files_and_errors() {
     write("c.yml", GOOD);
     write("d.toml", "nam = 1");
     write("Cargo.toml", "[workspace]");
+    write("oarlock.toml", "world = \"plugin\"");
     write("README.md", "not a plugin");
     write("empty/notes.txt", "not a plugin either");
 

@@ -1,5 +1,6 @@
 //! Records the inputs and the bytes of a component, so that it is built again only if one of them changed.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,10 @@ const NO_INPUTS: [&str; 2] = ["README.md", "plugin.yaml"];
 
 /// The folder of the cases of `oarlock plugin test`, which are no inputs either.
 const CASES: &str = "cases";
+
+/// The extensions of files that are no inputs: components, and what `oarlock dev` and others write while they
+/// run. Without this rule, a build of a log file's folder changes the log, and the next build begins.
+const NO_INPUT_EXTENSIONS: [&str; 3] = ["log", "record", "wasm"];
 
 /// Calls `build` unless the component has the bytes that were built from the same inputs: the project's
 /// folder, the WIT package, the SDK of its language, and `recipe`, which represents the tools and their
@@ -70,42 +75,54 @@ fn resolved(component: &Path) -> PathBuf {
     }
 }
 
-/// Returns the hash of the inputs in a project's folder.
-pub(super) fn sources(folder: &Path) -> Result<u64> {
-    let mut hasher = DefaultHasher::new();
-    hash_folder(folder, &mut hasher, true)?;
-    Ok(hasher.finish())
-}
-
-fn hash_file(path: &Path) -> std::io::Result<u64> {
+pub(super) fn hash_file(path: &Path) -> std::io::Result<u64> {
     let mut hasher = DefaultHasher::new();
     fs::read(path)?.hash(&mut hasher);
     Ok(hasher.finish())
 }
 
 fn hash_folder(folder: &Path, hasher: &mut DefaultHasher, is_at_root: bool) -> Result<()> {
+    for path in inputs(folder, is_at_root, &|_, _| false)? {
+        path.file_name().unwrap_or_default().hash(hasher);
+        if !path.is_dir() {
+            fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?.hash(hasher);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the files and folders that are inputs, each folder before its content. `is_excluded` is called
+/// with a path, and with whether it is a folder.
+pub(super) fn inputs(
+    folder: &Path,
+    is_at_root: bool,
+    is_excluded: &dyn Fn(&Path, bool) -> bool,
+) -> Result<Vec<PathBuf>> {
     let mut paths = vec![];
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         paths.push(entry?.path());
     }
     paths.sort();
+    let mut inputs = vec![];
     for path in paths {
-        let name = path.file_name().unwrap_or_default();
-        let is_case = is_at_root && name == CASES;
-        let is_input =
-            is_source(name, is_at_root) && !is_case && !NO_INPUTS.iter().any(|ignored| name == *ignored);
-        let is_component = path.extension().is_some_and(|extension| extension == "wasm");
-        if !is_input || is_component {
+        let is_folder = path.is_dir();
+        if !is_input(&path, is_at_root, is_folder) || is_excluded(&path, is_folder) {
             continue;
         }
-        name.hash(hasher);
-        if path.is_dir() {
-            hash_folder(&path, hasher, false)?;
-        } else {
-            fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?.hash(hasher);
+        inputs.push(path.clone());
+        if is_folder {
+            inputs.extend(self::inputs(&path, false, is_excluded)?);
         }
     }
-    Ok(())
+    Ok(inputs)
+}
+
+fn is_input(path: &Path, is_at_root: bool, is_folder: bool) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    let is_any = |names: &[&str], name: &OsStr| names.iter().any(|other| name == *other);
+    let is_case = is_at_root && name == CASES;
+    let has_no_input = path.extension().is_some_and(|it| is_any(&NO_INPUT_EXTENSIONS, it)) && !is_folder;
+    is_source(name, is_at_root) && !is_case && !is_any(&NO_INPUTS, name) && !has_no_input
 }
 
 #[cfg(test)]
@@ -128,13 +145,21 @@ mod tests {
 
         fs::create_dir(folder.path().join("node_modules")).unwrap();
         fs::write(folder.path().join("node_modules/x"), "").unwrap();
-        fs::write(folder.path().join("hello.wasm"), "").unwrap();
+        for name in ["hello.wasm", "dev.log", "src/dev.log", "run.record", "run.2.record"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
         fs::write(folder.path().join("plugin.yaml"), "").unwrap();
         fs::create_dir(folder.path().join(".mypy_cache")).unwrap();
         fs::write(folder.path().join(".mypy_cache/x"), "").unwrap();
         fs::create_dir(folder.path().join("cases")).unwrap();
         fs::write(folder.path().join("cases/first.yaml"), "").unwrap();
         assert_eq!(hash(folder.path()), before);
+
+        // A source may be generated, and so not in Git.
+        fs::write(folder.path().join(".gitignore"), "generated.c\n").unwrap();
+        fs::write(folder.path().join("generated.c"), "").unwrap();
+        assert_ne!(hash(folder.path()), before);
+        fs::remove_file(folder.path().join("generated.c")).unwrap();
 
         fs::write(&source, "b").unwrap();
         let changed = hash(folder.path());

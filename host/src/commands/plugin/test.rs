@@ -239,7 +239,12 @@ fn state(watched: &[Watched]) -> Vec<Option<u64>> {
             of_file(&case, &mut hasher);
         }
         states.push(Some(hasher.finish()));
-        states.push(sources.as_ref().and_then(Sources::state));
+        let mut hasher = DefaultHasher::new();
+        let snapshot = sources.as_ref().and_then(Sources::state);
+        states.push(snapshot.map(|it| {
+            it.hash(&mut hasher);
+            hasher.finish()
+        }));
     }
     states
 }

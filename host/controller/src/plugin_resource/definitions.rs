@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::account::Account;
 use crate::config::{PluginFile, names};
+use crate::shadow;
 use crate::state_folder::Entry;
 
 /// The definitions by the host's name of the plugin. Cheap to clone: clones share the definitions.
@@ -175,7 +176,7 @@ impl PluginKey {
     /// Returns whether the host's name of the plugin can be made of its name. The definitions of both kinds
     /// refuse other names; an older definition may not.
     pub(super) fn is_valid(&self) -> bool {
-        names::dns_label(&self.name).is_ok() && &*self.name != "shadow"
+        names::dns_label(&self.name).is_ok() && &*self.name != shadow::RESERVED
     }
 
     pub(super) fn kind(&self) -> &'static str {

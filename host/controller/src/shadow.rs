@@ -1,10 +1,11 @@
 //! Shadows: a second component that receives the same events as the serving one, and writes nothing.
 //!
-//! A plugin's file names the component in `shadow`. The host loads it as a plugin of its own, `NAME.shadow`:
-//! with the same account and configuration, its own subscriptions, work queue, instance, log and metrics, and
-//! a quarter of the plugin's weight. So a shadow that is slow or traps delays nothing, and one that comes or
-//! goes changes nothing of the plugin. It may read what the plugin may read. Its writes and Events are
-//! withheld ([`access`]) and compared with those of the plugin ([`comparison`]).
+//! A plugin's file names the component in `shadow`, and so does the definition of a Plugin object once the
+//! component was fetched. The host loads it as a plugin of its own, `NAME.shadow`: with the same account and
+//! configuration, its own subscriptions, work queue, instance, log and metrics, and a quarter of the plugin's
+//! weight. So a shadow that is slow or traps delays nothing, and one that comes or goes changes nothing of
+//! the plugin. It may read what the plugin may read. Its writes and Events are withheld ([`access`]) and
+//! compared with those of the plugin ([`comparison`]).
 
 mod access;
 mod comparison;
@@ -17,7 +18,7 @@ use oarlock_plugin::kube_access::KubeAccess;
 use parking_lot::Mutex;
 
 use self::access::Compared;
-pub(crate) use self::comparison::{Comparison, ShadowView};
+pub(crate) use self::comparison::{Comparison, ShadowView, WriteDifference};
 use crate::config::PluginFile;
 
 /// The end of a shadow's name. The name of a file or an object has no dot.

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::find::{Finding, connect};
-pub(crate) use self::names::Names;
+pub(crate) use self::names::{Names, SHADOW};
 pub(crate) use self::remote::{Address, Credentials, Leader, Remote, Tunnel, trust};
 use crate::failure::{Ended, Failure};
 

@@ -209,6 +209,11 @@ impl PluginFile {
         *self == Self { is_suspended, config_version, ..other.clone() }
     }
 
+    /// Returns whether both are the same, apart from their shadows.
+    pub(crate) fn is_same_apart_from_shadow(&self, other: &Self) -> bool {
+        *self == Self { shadow: self.shadow.clone(), ..other.clone() }
+    }
+
     fn validated(
         path: &Path,
         text: &str,

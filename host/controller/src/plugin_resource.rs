@@ -10,6 +10,7 @@
 //! A Plugin acts as a ServiceAccount of its own namespace. What its spec refers to (ConfigMaps, Secrets, pull
 //! secrets) is read as that account. A ClusterPlugin acts as an account of the host's namespace.
 
+mod at_once;
 mod authorization;
 mod conditions;
 mod controller;
@@ -20,6 +21,8 @@ mod record;
 mod referenced;
 mod resolve;
 mod rolled_back;
+mod shadow_status;
+mod shadows;
 mod status_writer;
 mod statuses;
 mod transitions;
@@ -33,5 +36,5 @@ pub(crate) use self::good_versions::{GoodVersions, Request as GoodVersionsReques
 pub(crate) use self::types::GROUP;
 pub use self::types::{
     ClusterPlugin, ClusterPluginSpec, ConfigSource, GoodVersion, KeyReference, Plugin, PluginSpec,
-    PluginStatus, RolledBackVersion, SubscriptionSummary,
+    PluginStatus, RolledBackVersion, ShadowDifference, ShadowSpec, ShadowStatus, SubscriptionSummary,
 };

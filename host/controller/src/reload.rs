@@ -235,7 +235,7 @@ impl Reload {
             let circumstances = Circumstances { owners: Some(&owners), account_of: Some(&account_of) };
             let mut loaded = config::load_paths_under(&sources, circumstances);
             loaded.add(&definitions, &owners);
-            let shadows: Vec<_> = loaded.files.iter().filter_map(shadow::file_of).collect();
+            let shadows: Vec<_> = loaded.files.iter_mut().filter_map(shadow::split_off).collect();
             loaded.files.extend(shadows);
             let components = loaded.files.iter().map(|file| file.component.clone());
             let stamps = components.filter_map(|path| Stamp::of(&path).map(|stamp| (path, stamp))).collect();

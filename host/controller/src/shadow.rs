@@ -1,10 +1,11 @@
 //! Shadows: a second component that receives the same events as the serving one, and writes nothing.
 //!
-//! A plugin's file names the component in `shadow`. The host loads it as a plugin of its own, `NAME.shadow`:
-//! with the same account and configuration, its own subscriptions, work queue, instance, log and metrics, and
-//! a quarter of the plugin's weight. So a shadow that is slow or traps delays nothing. It may read what the
-//! plugin may read. Its writes and Events are withheld ([`access`]) and compared with those of the plugin
-//! ([`comparison`]).
+//! A plugin's file names the component in `shadow`, and so does the definition of a Plugin object once the
+//! component was fetched. The host loads it as a plugin of its own, `NAME.shadow`: with the same account and
+//! configuration, its own subscriptions, work queue, instance, log and metrics, and a quarter of the plugin's
+//! weight. So a shadow that is slow or traps delays nothing, and one that comes or goes changes nothing of
+//! the plugin. It may read what the plugin may read. Its writes and Events are withheld ([`access`]) and
+//! compared with those of the plugin ([`comparison`]).
 
 mod access;
 mod comparison;
@@ -17,16 +18,19 @@ use oarlock_plugin::kube_access::KubeAccess;
 use parking_lot::Mutex;
 
 use self::access::Compared;
-pub(crate) use self::comparison::{Comparison, ShadowView};
+pub(crate) use self::comparison::{Comparison, ShadowView, WriteDifference};
 use crate::config::PluginFile;
 
-/// The end of a shadow's name. No plugin's name has a dot.
+/// The end of a shadow's name. The name of a file or an object has no dot.
 const SUFFIX: &str = ".shadow";
+
+/// The name that no object has: with its namespace it would be the name of a shadow.
+pub(crate) const RESERVED: &str = "shadow";
 
 /// The part of the plugin's weight that its shadow gets.
 const WEIGHT_PART: u32 = 4;
 
-/// The comparisons of all plugins with a shadow. Cheap to clone; clones share them.
+/// The comparisons of all plugins, each with a shadow or without one yet. Cheap to clone; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Shadows {
     comparisons: Arc<Mutex<BTreeMap<Arc<str>, Arc<Comparison>>>>,
@@ -44,11 +48,16 @@ pub(crate) fn serving_of(name: &str) -> Option<&str> {
     name.strip_suffix(SUFFIX)
 }
 
-/// Returns the shadow of a plugin as a plugin file, if the plugin has one.
-pub(crate) fn file_of(file: &PluginFile) -> Option<PluginFile> {
-    let component = file.shadow.clone()?;
+/// Returns the name of a plugin's shadow.
+pub(crate) fn name_of(plugin: &str) -> String {
+    format!("{plugin}{SUFFIX}")
+}
+
+/// Takes the shadow out of a plugin's file and returns it as a file of its own, if the plugin has one.
+pub(crate) fn split_off(file: &mut PluginFile) -> Option<PluginFile> {
+    let component = file.shadow.take()?;
     Some(PluginFile {
-        name: format!("{}{SUFFIX}", file.name),
+        name: name_of(&file.name),
         component,
         shadow: None,
         weight: (file.weight / WEIGHT_PART).max(1),
@@ -91,16 +100,14 @@ impl Shadows {
         }
     }
 
-    /// Returns the access of a generation, with its writes compared: withheld for a shadow. The access itself
-    /// for a plugin without a shadow.
-    pub(crate) fn compare(&self, file: &PluginFile, access: KubeAccess) -> KubeAccess {
-        if let Some(serving) = serving_of(&file.name) {
-            return Compared::wrap(access, Side::Shadow, self.of(serving));
-        }
-        if file.shadow.is_some() {
-            return Compared::wrap(access, Side::Serving, self.of(&file.name));
-        }
-        access
+    /// Returns the access of a generation, with its writes compared while the plugin has a shadow: withheld
+    /// for the shadow.
+    pub(crate) fn compare(&self, name: &str, access: KubeAccess) -> KubeAccess {
+        let (side, plugin) = match serving_of(name) {
+            Some(serving) => (Side::Shadow, serving),
+            None => (Side::Serving, name),
+        };
+        Compared::wrap(access, side, self.of(plugin))
     }
 }
 

@@ -60,6 +60,8 @@ mod rolling_back;
 mod schedules;
 #[path = "it/shadow.rs"]
 mod shadow;
+#[path = "it/shadows_of_objects.rs"]
+mod shadows_of_objects;
 #[path = "it/swapping.rs"]
 mod swapping;
 #[path = "it/traces.rs"]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::plugin_name;
 use super::printed::{INTERVAL, ListPrinter, Shown, pretty, print, yaml};
 use crate::args::{ListFormat, PluginsArgs};
-use crate::control_client::{ControlClient, Finding, connect};
+use crate::control_client::{ControlClient, Finding, SHADOW, connect};
 use crate::failure::{Ended, Failure};
 use crate::table::Table;
 use crate::view::{PluginView, PluginsView, RefusedFile, bytes};
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
 
 /// Returns the shadow of a plugin, which the host runs as a plugin of its own; none if it has none.
 async fn shadow_of(client: &mut ControlClient, name: &str) -> Result<Option<PluginView>, Failure> {
-    match client.get::<Value>(&format!("/v1/plugins/{name}.shadow")).await {
+    match client.get::<Value>(&format!("/v1/plugins/{name}{SHADOW}")).await {
         Ok(page) => parse(&page).map(Some),
         Err(_) if client.is_refused() => Ok(None),
         Err(failure) => Err(failure),

@@ -1,6 +1,9 @@
 //! How a command names plugins: as the host does, or as objects in a cluster; and the paths of the operations
 //! about them.
 
+/// The end of the name of a plugin's shadow.
+pub(crate) const SHADOW: &str = ".shadow";
+
 /// The plugins that a command is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
@@ -63,7 +66,9 @@ impl Names {
 
     /// Returns how a plugin is shown, by its name in the host.
     pub(crate) fn shown(&self, host_name: &str) -> String {
-        let of_namespace = host_name.split_once('.');
+        // The shadow of a ClusterPlugin is in no namespace.
+        let object = host_name.strip_suffix(SHADOW).unwrap_or(host_name);
+        let of_namespace = host_name.split_once('.').filter(|_| object.contains('.'));
         match (self, of_namespace) {
             (Self::Namespace(namespace), Some((of, name))) if of == namespace => name.to_owned(),
             (Self::All, Some((namespace, name))) => format!("{namespace}/{name}"),
@@ -136,6 +141,10 @@ mod tests {
         assert_eq!(
             (Names::Cluster.shown("census"), Names::OfHost.shown("a.b")),
             ("census".to_owned(), "a.b".to_owned())
+        );
+        assert_eq!(
+            (team.shown("team-a.mirror.shadow"), Names::All.shown("census.shadow")),
+            ("mirror.shadow".to_owned(), "census.shadow".to_owned())
         );
         let message = "plugin team-a.mirror of other-team-a.mirror: \"team-a.mirror\"";
         assert_eq!(team.localized(message), "plugin mirror of other-team-a.mirror: \"mirror\"");

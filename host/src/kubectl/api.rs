@@ -10,7 +10,7 @@ use kube::{Api, Client, Config};
 
 use crate::args::{ClusterChoice, Environment, NamespaceName};
 use crate::connect::user_config;
-use crate::control_client::Names;
+use crate::control_client::{Names, SHADOW};
 use crate::failure::Failure;
 
 /// How long the API server may take to accept a connection, and to answer.
@@ -153,7 +153,8 @@ impl Place {
         }
     }
 
-    /// Returns the name of an object, which may be given as `plugin/NAME`, as lists print it.
+    /// Returns the name of an object, which may be given as `plugin/NAME`, as lists print it, or of its
+    /// shadow.
     pub(super) fn object_name<'t>(&self, text: &'t str) -> Result<&'t str, Failure> {
         let (kind, name) = text.split_once('/').unwrap_or(("", text));
         let kind = kind.strip_suffix(".oarlock.dev").unwrap_or(kind);
@@ -166,7 +167,7 @@ impl Place {
             return Err(Failure::caller(error).hint("a ClusterPlugin is named with --cluster NAME, a Plugin of another namespace with -n NAMESPACE NAME"));
         }
         // What cannot be a name must not become another path of a request.
-        match name.parse::<NamespaceName>() {
+        match name.strip_suffix(SHADOW).unwrap_or(name).parse::<NamespaceName>() {
             Ok(_) => Ok(name),
             Err(_) => Err(Failure::caller(anyhow::anyhow!("{text:?} is not the name of a {}", self.kind()))
                 .hint(format!("`{}` lists the names", self.names().command("plugins", None)))),
@@ -184,6 +185,7 @@ mod tests {
         for text in ["mirror", "plugin/mirror", "plugin.oarlock.dev/mirror", "opl/mirror"] {
             assert_eq!(team.object_name(text).unwrap(), "mirror");
         }
+        assert_eq!(team.object_name("plugin/mirror.shadow").unwrap(), "mirror.shadow");
         assert_eq!(Place::Cluster.object_name("clusterplugin.oarlock.dev/census").unwrap(), "census");
         for wrong in ["", "a/b/c", "team-b/mirror", "../x", "a b", "a%2fb", "pod/mirror", "a.b"] {
             assert!(team.object_name(wrong).is_err(), "{wrong:?}");

@@ -86,10 +86,19 @@ fn condition<'v>(object: &'v Value, kind: &str, pointer: &str) -> &'v str {
     found.map(|it| text(it, pointer)).unwrap_or_default()
 }
 
+/// Returns the reason of `ShadowReady`, with how many writes of the shadow differed, if any.
+fn shadow(object: &Value) -> String {
+    let reason = condition(object, "ShadowReady", "/reason");
+    match object.pointer("/status/shadow/different").and_then(Value::as_u64) {
+        None | Some(0) => reason.to_owned(),
+        Some(different) => format!("{reason},{different}-different"),
+    }
+}
+
 fn table(objects: &[Value], with_namespaces: bool, is_wide: bool) -> Table {
     let mut headers = vec!["NAME", "PHASE", "VERSION", "GENERATION", "WATCHES", "PARKED", "DEGRADED", "AGE"];
     if is_wide {
-        headers.extend(["ACCOUNT", "DIGEST", "MESSAGE"]);
+        headers.extend(["ACCOUNT", "DIGEST", "SHADOW", "MESSAGE"]);
     }
     let mut table = Table::new(&headers);
     for object in objects {
@@ -112,6 +121,7 @@ fn table(objects: &[Value], with_namespaces: bool, is_wide: bool) -> Table {
             row.extend([
                 text(object, "/spec/serviceAccountName").to_owned(),
                 text(object, "/status/digest").to_owned(),
+                shadow(object),
                 condition(object, "Ready", "/message").to_owned(),
             ]);
         }
@@ -129,7 +139,8 @@ mod tests {
         let objects = [
             json!({"metadata": {"name": "mirror", "namespace": "team-a"}, "spec": {"serviceAccountName": "m"},
                 "status": {"phase": "Serving", "version": "1.0.0", "generation": 2, "watches": "v1/configmaps",
-                    "parked": 1, "digest": "sha256:01", "conditions": [{"type": "Ready", "message": "serves\u{1b}"}, {"type": "Degraded", "reason": "Parked"}]}}),
+                    "parked": 1, "digest": "sha256:01", "conditions": [{"type": "Ready", "message": "serves\u{1b}"}, {"type": "Degraded", "reason": "Parked"},
+                        {"type": "ShadowReady", "reason": "Serving"}], "shadow": {"different": 3}}}),
             json!({"metadata": {"name": "new", "namespace": "team-b"}, "spec": {}}),
         ];
         insta::assert_snapshot!(table(&objects, false, false).text(true), @r"
@@ -138,9 +149,9 @@ mod tests {
         new      <none>    <none>    <none>       <none>          <none>   <none>     <none>
         ");
         insta::assert_snapshot!(table(&objects, true, true).text(true), @r"
-        NAMESPACE   NAME     PHASE     VERSION   GENERATION   WATCHES         PARKED   DEGRADED   AGE      ACCOUNT   DIGEST      MESSAGE
-        team-a      mirror   Serving   1.0.0     2            v1/configmaps   1        Parked     <none>   m         sha256:01   serves\u{1b}
-        team-b      new      <none>    <none>    <none>       <none>          <none>   <none>     <none>   <none>    <none>      <none>
+        NAMESPACE   NAME     PHASE     VERSION   GENERATION   WATCHES         PARKED   DEGRADED   AGE      ACCOUNT   DIGEST      SHADOW                MESSAGE
+        team-a      mirror   Serving   1.0.0     2            v1/configmaps   1        Parked     <none>   m         sha256:01   Serving,3-different   serves\u{1b}
+        team-b      new      <none>    <none>    <none>       <none>          <none>   <none>     <none>   <none>    <none>      <none>                <none>
         ");
     }
 }

@@ -7,12 +7,14 @@ use anyhow::{Context, ensure};
 use oarlock_tests::host_process::checkout;
 
 /// The files whose texts in CamelCase are reasons, types or statuses of conditions.
-const FILES: [&str; 6] = [
+const FILES: [&str; 8] = [
     "host/controller/src/plugin_resource/conditions.rs",
     "host/controller/src/plugin_resource/resolve.rs",
     "host/controller/src/plugin_resource/authorization.rs",
     "host/controller/src/plugin_resource/controller.rs",
     "host/controller/src/plugin_resource/statuses.rs",
+    "host/controller/src/plugin_resource/shadow_status.rs",
+    "host/controller/src/plugin_resource/shadows.rs",
     "host/component-source/src/error.rs",
 ];
 

@@ -11,7 +11,7 @@
 //! | `POST …/NAME/rollback`, `…/NAME/release` | `create` `rollback` |
 //!
 //! One plugin is `/v1/namespaces/NS/plugins/NAME` or `/v1/clusterplugins/NAME`. A plugin of a file counts as
-//! a ClusterPlugin.
+//! a ClusterPlugin. `NAME.shadow` is the shadow of a plugin: Kubernetes decides as about the plugin.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -22,6 +22,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use super::guard::{self, Action, Guard, ObjectAction, Sender};
 use crate::control::{self, Control, LinesQuery, RedeliverRequest, Refusal};
+use crate::shadow;
 
 /// Where the plugins of a path are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -166,13 +167,15 @@ impl Route {
         namespace: Option<String>,
         name: Option<String>,
     ) -> Result<Scope, Response> {
+        // The rights on a plugin are those on its shadow.
+        let object = name.as_deref().map(|name| shadow::serving_of(name).unwrap_or(name));
         let action = |resource| {
             Action::Object(ObjectAction {
                 verb: self.verb,
                 resource,
                 subresource: self.subresource,
                 namespace: namespace.clone().unwrap_or_default(),
-                name: name.clone().unwrap_or_default(),
+                name: object.unwrap_or_default().to_owned(),
             })
         };
         let resource = if self.place == Place::Cluster { "clusterplugins" } else { "plugins" };
@@ -192,10 +195,10 @@ impl Route {
         };
         let shown = |text: &Option<String>| text.as_deref().map(|text| text.escape_debug().to_string());
         match &scope {
-            // The name of a ClusterPlugin has no dot: with one it would be the Plugin of a namespace.
+            // The name of a ClusterPlugin has no dot: with one it would be the Plugin of a namespace. A
+            // Plugin that is named `shadow` would be the shadow of a ClusterPlugin.
             Scope::One(host_name)
-                if (namespace.is_none() && host_name.contains('.'))
-                    || name.as_deref().is_some_and(|name| name.contains('.'))
+                if object.is_some_and(|object| object.contains('.') || object == shadow::RESERVED)
                     || namespace.as_deref().is_some_and(|namespace| namespace.contains('.'))
                     || !self.control.knows(host_name) =>
             {
@@ -212,7 +215,8 @@ impl Route {
 impl Scope {
     /// Returns whether a plugin, by its name in the host, is one of them.
     fn has(&self, plugin: &str) -> bool {
-        let namespace = plugin.split_once('.').map(|(namespace, _)| namespace);
+        let object = shadow::serving_of(plugin).unwrap_or(plugin);
+        let namespace = object.split_once('.').map(|(namespace, _)| namespace);
         match self {
             Self::One(name) => plugin == name,
             Self::Namespace(name) => namespace == Some(name),

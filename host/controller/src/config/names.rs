@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::de::{Deserializer, Visitor};
 
+use crate::shadow;
+
 /// Why a name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
@@ -28,8 +30,9 @@ pub(crate) fn dns_subdomain(name: &str) -> Result<(), Invalid> {
 }
 
 /// Accepts the name of a plugin in the host: a DNS label, or the labels of a namespace and of a Plugin with a
-/// dot between them.
+/// dot between them. A shadow has the name of its plugin with an end.
 pub(crate) fn plugin(name: &str) -> Result<(), Invalid> {
+    let name = shadow::serving_of(name).unwrap_or(name);
     match name.split_once('.') {
         Some((namespace, name)) => dns_label(namespace).and_then(|()| dns_label(name)),
         None => dns_label(name),
@@ -93,6 +96,21 @@ impl fmt::Display for Invalid {
                 write!(f, "{bad:?} is not allowed (lower-case letters, digits and '-' are)")
             }
             Self::Edge => write!(f, "it must begin and end with a letter or digit"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_plugin_may_have_a_namespace_and_may_be_that_of_its_shadow() {
+        for name in ["census", "team-a.mirror", "census.shadow", "team-a.mirror.shadow"] {
+            assert_eq!(plugin(name), Ok(()), "{name}");
+        }
+        for name in ["", ".shadow", "team-a.mirror.next", "team-a.mirror.shadow.shadow"] {
+            assert!(plugin(name).is_err(), "{name}");
         }
     }
 }

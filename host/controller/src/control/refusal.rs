@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::dispatch::{Redeliver, RedeliverError};
 use crate::reload::RollbackError;
 use crate::report::{Counted, shown_file, with_object_names};
+use crate::shadow;
 use crate::status::RefusedFile;
 
 /// How many names a message lists.
@@ -180,8 +181,9 @@ impl Refusal {
 // === impl Object ===
 
 impl<'a> Object<'a> {
-    /// Returns the object of a plugin, by its name in the host.
+    /// Returns the object of a plugin, or of the plugin whose shadow it is, by its name in the host.
     fn of(plugin: &'a str) -> Self {
+        let plugin = shadow::serving_of(plugin).unwrap_or(plugin);
         match plugin.split_once('.') {
             Some((namespace, name)) => Self { namespace: Some(namespace), name },
             None => Self { namespace: None, name: plugin },

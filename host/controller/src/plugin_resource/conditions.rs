@@ -7,6 +7,7 @@
 //! | `Verified` | digest and signature are as required | they are not | not fetched yet |
 //! | `Compiled` | its code is loaded | it cannot be compiled | it is being compiled |
 //! | `Ready` | a version serves | no version serves | – |
+//! | `ShadowReady`, if the spec has a shadow | the newest component of its source serves as the shadow | it does not | it is being fetched, or its source cannot be asked |
 //! | `Degraded` | the newest version is not the one that serves, or it crashes, or work is parked | none of this | the spec cannot be resolved, since the source or the API server cannot be asked |
 //!
 //! While a new version is prepared, `Compiled`, `Ready` and `Degraded` are about the version before, as their
@@ -49,8 +50,8 @@ pub(super) struct Finding {
 /// The conditions about what the host does with the version that serves.
 const OF_THE_VERSION: [&str; 3] = ["Compiled", "Ready", "Degraded"];
 
-const TRUE: &str = "True";
-const FALSE: &str = "False";
+pub(super) const TRUE: &str = "True";
+pub(super) const FALSE: &str = "False";
 const UNKNOWN: &str = "Unknown";
 
 /// Returns the six conditions of a plugin. `status` is what the host does with it, if it has loaded it.
@@ -60,7 +61,7 @@ pub(super) fn find(resolution: &Result<Resolved, Problem>, status: Option<&Plugi
         fetched(resolution),
         verified(resolution),
         compiled(resolution, status),
-        ready(resolution, status),
+        ready("Ready", resolution.as_ref().map(drop), status),
         degraded(resolution, status),
     ]
 }
@@ -97,17 +98,28 @@ pub(super) fn dated(
 
 /// Shortens a text to the longest message.
 pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_MESSAGE - 1) {
-        Some((end, _)) if text.chars().count() > LONGEST_MESSAGE => format!("{}…", &text[..end]),
+    shortened_to(LONGEST_MESSAGE, text)
+}
+
+/// Shortens a text to so many characters.
+pub(super) fn shortened_to(longest: usize, text: &str) -> String {
+    match text.char_indices().nth(longest - 1) {
+        Some((end, _)) if text.chars().count() > longest => format!("{}…", &text[..end]),
         _ => text.to_owned(),
     }
 }
 
-fn finding(kind: &'static str, status: &'static str, reason: &str, message: impl AsRef<str>) -> Finding {
+pub(super) fn finding(
+    kind: &'static str,
+    status: &'static str,
+    reason: &str,
+    message: impl AsRef<str>,
+) -> Finding {
     Finding { kind, status, reason: reason.to_owned(), message: shortened(message.as_ref()) }
 }
 
-fn problem(kind: &'static str, problem: &Problem) -> Finding {
+/// Returns the finding about what failed.
+pub(super) fn problem(kind: &'static str, problem: &Problem) -> Finding {
     let status = if problem.is_unknown { UNKNOWN } else { FALSE };
     finding(kind, status, problem.reason, &problem.message)
 }
@@ -161,15 +173,19 @@ fn fetched(resolution: &Result<Resolved, Problem>) -> Finding {
     const KIND: &str = "Fetched";
     match resolution {
         Ok(Resolved { stale: Some(why), component, .. }) => {
-            // A source that answers with what cannot be used is available.
-            let reason = if why.is_unknown { "SourceUnavailable" } else { "FetchedBefore" };
             let message = format!("{}, fetched before: {}", component.digest(), why.message);
-            finding(KIND, TRUE, reason, message)
+            finding(KIND, TRUE, reason_of_stale(why), message)
         }
         Ok(Resolved { component, .. }) => finding(KIND, TRUE, "Fetched", component.digest().to_string()),
         Err(found) => unresolved(KIND, Stage::Fetched, found)
             .unwrap_or_else(|| finding(KIND, TRUE, "Fetched", "the component was fetched")),
     }
+}
+
+/// Returns the reason for which a component is one that was fetched before.
+pub(super) fn reason_of_stale(why: &Problem) -> &'static str {
+    // A source that answers with what cannot be used is available.
+    if why.is_unknown { "SourceUnavailable" } else { "FetchedBefore" }
 }
 
 fn verified(resolution: &Result<Resolved, Problem>) -> Finding {
@@ -201,12 +217,16 @@ fn compiled(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus
     }
 }
 
-fn ready(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
-    const KIND: &str = "Ready";
+/// Returns whether a version serves.
+pub(super) fn ready(
+    kind: &'static str,
+    resolution: Result<(), &Problem>,
+    status: Option<&PluginStatus>,
+) -> Finding {
     let Some(status) = status else {
         return match resolution {
-            Err(found) => finding(KIND, FALSE, found.reason, &found.message),
-            Ok(_) => finding(KIND, FALSE, "Loading", "the host has not begun to load it"),
+            Err(found) => finding(kind, FALSE, found.reason, &found.message),
+            Ok(()) => finding(kind, FALSE, "Loading", "the host has not begun to load it"),
         };
     };
     let serving = || {
@@ -219,18 +239,18 @@ fn ready(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) 
         format!("version {version}, generation {}{writes}", status.generation)
     };
     match status.phase {
-        Phase::Serving => finding(KIND, TRUE, "Serving", serving()),
-        Phase::Restarting => finding(KIND, TRUE, "Restarting", serving()),
-        Phase::Suspended => finding(KIND, FALSE, "Suspended", "the host does not call the plugin"),
+        Phase::Serving => finding(kind, TRUE, "Serving", serving()),
+        Phase::Restarting => finding(kind, TRUE, "Restarting", serving()),
+        Phase::Suspended => finding(kind, FALSE, "Suspended", "the host does not call the plugin"),
         Phase::Standby => {
-            finding(KIND, FALSE, "Standby", "the host is ready to call the plugin when it leads")
+            finding(kind, FALSE, "Standby", "the host is ready to call the plugin when it leads")
         }
         Phase::Refused | Phase::Loading => match (resolution, &status.refused) {
-            (Err(found), _) => finding(KIND, FALSE, found.reason, &found.message),
-            (_, Some(refused)) => finding(KIND, FALSE, "Refused", &refused.message),
-            (_, None) if status.waits_for.is_empty() => finding(KIND, FALSE, "Loading", "it is being loaded"),
+            (Err(found), _) => finding(kind, FALSE, found.reason, &found.message),
+            (_, Some(refused)) => finding(kind, FALSE, "Refused", &refused.message),
+            (_, None) if status.waits_for.is_empty() => finding(kind, FALSE, "Loading", "it is being loaded"),
             (_, None) => {
-                finding(KIND, FALSE, "Loading", format!("it waits for {}", status.waits_for.join("; ")))
+                finding(kind, FALSE, "Loading", format!("it waits for {}", status.waits_for.join("; ")))
             }
         },
     }

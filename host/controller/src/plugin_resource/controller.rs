@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use oarlock_component_source::Fetcher;
+use oarlock_component_source::{CachedComponent, Fetcher};
 use oarlock_event_recorder::{Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig};
 use oarlock_flow_control::KeyedPermits;
 use oarlock_informer::object::ObjectKey;
@@ -19,9 +19,10 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::at_once;
 use super::authorization::Authorization;
 use super::conditions::Stage;
-use super::definitions::{AtOnce, Definitions, PluginKey};
+use super::definitions::{Definitions, PluginKey};
 use super::good_versions;
 use super::record::{FetchedAt, Record, Writes, delay_after};
 use super::resolve::{Problem, Resolved, Resolver, Subject};
@@ -33,6 +34,7 @@ use crate::config::settings::{MAX_CONCURRENCY, MAX_WEIGHT};
 use crate::informers::Purpose;
 use crate::reload::Host;
 use crate::report::HostEvent;
+use crate::shadow;
 use crate::status::RefusedFile;
 
 /// How the host runs Plugin objects.
@@ -62,7 +64,7 @@ const TURNS: usize = 256;
 const TURNS_PER_NAMESPACE: usize = 4;
 
 /// How often what a spec refers to in the API server, and the opt-in of its namespace, is read again.
-const READ_AGAIN: Duration = Duration::from_secs(30);
+pub(super) const READ_AGAIN: Duration = Duration::from_secs(30);
 
 /// The longest delay before the host asks again whether it may act as an account.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
@@ -73,10 +75,13 @@ pub(crate) struct PluginResources {
     config: Arc<Config>,
     pub(super) definitions: Definitions,
     queue: WorkQueue<PluginKey>,
+    /// The objects whose shadows are to be fetched.
+    pub(super) shadows: WorkQueue<PluginKey>,
     good_versions: Mutex<mpsc::Receiver<good_versions::Request>>,
     /// By namespace: none for ClusterPlugins. So the slow registry of one tenant does not delay the plugins
     /// of the others.
     pub(super) turns: KeyedPermits<Option<Arc<str>>>,
+    pub(super) turns_of_shadows: KeyedPermits<Option<Arc<str>>>,
     authorization: Authorization,
     pub(super) records: Mutex<BTreeMap<PluginKey, Record>>,
 }
@@ -85,22 +90,6 @@ pub(crate) struct PluginResources {
 #[derive(Deserialize)]
 struct Read {
     spec: PluginSpec,
-}
-
-/// The members that take effect at once, whether the rest of the spec can be used or not.
-#[derive(Deserialize)]
-struct ReadAtOnce {
-    spec: SpecAtOnce,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SpecAtOnce {
-    service_account_name: String,
-    #[serde(default)]
-    suspend: bool,
-    #[serde(default)]
-    suspend_writes: bool,
 }
 
 // === impl Maxima ===
@@ -127,8 +116,10 @@ impl PluginResources {
             host,
             config,
             queue: WorkQueue::default(),
+            shadows: WorkQueue::default(),
             good_versions: Mutex::new(requests),
             turns: KeyedPermits::new(TURNS, TURNS_PER_NAMESPACE),
+            turns_of_shadows: KeyedPermits::new(TURNS, TURNS_PER_NAMESPACE),
             authorization: Authorization::default(),
             records: Mutex::default(),
         }
@@ -188,7 +179,7 @@ impl PluginResources {
                 if !is_same || is_ending {
                     changed.remove(&key.host_name());
                 } else {
-                    apply_at_once(&changed, &key, &new.json(), &config.namespace);
+                    at_once::apply(&changed, &key, &new.json(), &config.namespace);
                 }
                 updates.add(key);
             })
@@ -202,16 +193,19 @@ impl PluginResources {
         deliver.await;
     }
 
-    /// Resolves the specs whose keys are queued, and fetches good versions.
+    /// Resolves the specs whose keys are queued, fetches shadows, and fetches good versions.
     async fn work(&self) {
         let mut running = FuturesUnordered::new();
+        let mut of_shadows = FuturesUnordered::new();
         let mut fetching = FuturesUnordered::new();
         let mut requests = std::mem::replace(&mut *self.good_versions.lock(), mpsc::channel(1).1);
         loop {
             tokio::select! {
                 Some(()) = running.next() => {}
+                Some(()) = of_shadows.next() => {}
                 Some(()) = fetching.next() => {}
                 Some(request) = requests.recv() => fetching.push(self.answer(request)),
+                Some(key) = self.shadows.get() => of_shadows.push(self.work_on_shadow(key)),
                 key = self.queue.get() => match key {
                     Some(key) => running.push(self.work_on(key)),
                     None => return,
@@ -237,6 +231,7 @@ impl PluginResources {
             self.records.lock().remove(key);
             self.definitions.remove(&key.host_name());
             self.host.statuses.set_refused_object(&key.host_name(), None);
+            self.host.statuses.set_refused_object(&shadow::name_of(&key.host_name()), None);
             self.host.metrics.forget_object(&key.host_name());
             return None;
         };
@@ -245,16 +240,16 @@ impl PluginResources {
         let invalid =
             |reason, message: String| Problem { stage: Stage::Read, reason, message, is_unknown: false };
         // The event may have come before the definition of an older spec was set.
-        apply_at_once(&self.definitions, key, &json, &self.config.namespace);
+        at_once::apply(&self.definitions, key, &json, &self.config.namespace);
         let read: Result<Read, _> = serde_json::from_str(&json);
-        let (resolution, fetched, poll) = match read {
+        let (resolution, fetched, spec) = match read {
             _ if !key.is_valid() => {
                 let message = "the name must be a DNS label other than shadow".to_owned();
                 (Err(invalid("InvalidName", message)), None, None)
             }
             Ok(Read { spec }) => {
                 let (resolution, fetched) = self.resolve(key, &object, &spec).await;
-                (resolution, fetched, spec.source.poll_interval())
+                (resolution, fetched, Some(spec))
             }
             Err(error) => {
                 let message = format!("the spec cannot be read: {error}");
@@ -270,13 +265,15 @@ impl PluginResources {
         if !self.object(key).is_some_and(|now| is_same(&now)) {
             return None;
         }
-        let n_failures = self.note(key, &object, &json, resolution.clone(), fetched);
+        let (n_failures, shadow) = self.note(key, &object, &json, resolution.clone(), fetched, spec.as_ref());
         match resolution {
             Ok(Resolved { file, component, .. }) => {
-                self.definitions.set(file, component);
+                self.definitions.set(file, component, shadow);
+                let poll = spec.and_then(|it| it.source.poll_interval());
                 Some(poll.map_or(READ_AGAIN, |poll| poll.min(READ_AGAIN)))
             }
             Err(problem) => {
+                self.definitions.set_shadow(&key.host_name(), shadow);
                 let delay = delay_after(n_failures);
                 Some(if problem.stage == Stage::Authorized { delay.min(ASK_AGAIN) } else { delay })
             }
@@ -308,7 +305,8 @@ impl PluginResources {
         (resolution, fetched)
     }
 
-    /// Notes a resolution, and reports a new problem. Returns the failures in sequence.
+    /// Notes a resolution, and reports a new problem. Returns the failures in sequence, and the component
+    /// that is to run as the shadow.
     fn note(
         &self,
         key: &PluginKey,
@@ -316,7 +314,8 @@ impl PluginResources {
         json: &str,
         resolution: Result<Resolved, Problem>,
         fetched: Option<FetchedAt>,
-    ) -> u32 {
+        spec: Option<&PluginSpec>,
+    ) -> (u32, Option<CachedComponent>) {
         let uid = object.uid();
         self.host.metrics.object(&key.host_name(), self.why_unresolved(key, &resolution));
         let mut records = self.records.lock();
@@ -338,24 +337,27 @@ impl PluginResources {
                 older_version_serves,
             });
         }
-        let (written, writes) = match before {
-            Some(before) => (before.written, before.writes),
+        let (written, writes, shadow) = match before {
+            Some(before) => (before.written, before.writes, before.shadow),
             // What another host has written.
-            None => (statuses::read(json).unwrap_or_default(), Writes::default()),
+            None => (statuses::read(json).unwrap_or_default(), Writes::default(), None),
         };
+        let shadow = self.note_shadow(key, spec, shadow);
+        let component = shadow.as_ref().and_then(|it| it.component.clone());
         let record = Record {
             uid: uid.to_string(),
             generation: object.generation(),
             resolution,
             n_failures,
             fetched,
+            shadow,
             written,
             seen_changes: None,
             seen_good: None,
             writes,
         };
         records.insert(key.clone(), record);
-        n_failures
+        (n_failures, component)
     }
 
     /// Unloads the version before, which goes on serving while the newest spec cannot be used, if the host
@@ -385,14 +387,6 @@ impl PluginResources {
         let object = informer.indexer().get_named(key.namespace.as_deref().unwrap_or(""), &key.name)?;
         object.deletion_timestamp().is_none().then_some(object)
     }
-}
-
-/// Applies the members of an object that take effect at once. What cannot be read changes nothing.
-fn apply_at_once(definitions: &Definitions, key: &PluginKey, json: &str, host_namespace: &str) {
-    let Ok(ReadAtOnce { spec }) = serde_json::from_str::<ReadAtOnce>(json) else { return };
-    let SpecAtOnce { service_account_name, suspend: is_suspended, suspend_writes } = spec;
-    let account = key.account(&service_account_name, host_namespace);
-    definitions.apply_at_once(&key.host_name(), AtOnce { account, is_suspended, suspend_writes });
 }
 
 fn key_of(key: &ObjectKey) -> PluginKey {

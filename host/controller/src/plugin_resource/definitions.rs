@@ -10,13 +10,15 @@ use tokio::sync::watch;
 
 use crate::account::Account;
 use crate::config::{PluginFile, names};
+use crate::shadow;
 use crate::state_folder::Entry;
 
 /// The definitions by the host's name of the plugin. Cheap to clone: clones share the definitions.
 #[derive(Clone, Debug)]
 pub(crate) struct Definitions {
     sender: Arc<watch::Sender<Snapshot>>,
-    /// The components of the definitions, which the cache keeps while they are here.
+    /// The components of the definitions, and those of their shadows under the names of the shadows, which
+    /// the cache keeps while they are here.
     components: Arc<Mutex<BTreeMap<Arc<str>, CachedComponent>>>,
     /// The versions that were rolled back, as the statuses of the objects say.
     rolled_back: Arc<Mutex<RolledBack>>,
@@ -64,10 +66,16 @@ impl Definitions {
         self.sender.subscribe()
     }
 
-    /// Adds or replaces a definition.
-    pub(super) fn set(&self, file: PluginFile, component: CachedComponent) {
+    /// Adds or replaces a definition, with the component of its shadow.
+    pub(super) fn set(
+        &self,
+        mut file: PluginFile,
+        component: CachedComponent,
+        shadow: Option<CachedComponent>,
+    ) {
         let name: Arc<str> = file.name.as_str().into();
         self.components.lock().insert(name.clone(), component);
+        file.shadow = self.keep_shadow(&name, shadow);
         self.sender.send_if_modified(|all| {
             if all.get(&name).is_some_and(|before| **before == file) {
                 return false;
@@ -75,6 +83,35 @@ impl Definitions {
             Arc::make_mut(all).insert(name, Arc::new(file));
             true
         });
+    }
+
+    /// Adds, replaces or removes the shadow of a definition.
+    pub(super) fn set_shadow(&self, name: &str, component: Option<CachedComponent>) {
+        if self.get(name).is_none() {
+            return;
+        }
+        let shadow = self.keep_shadow(name, component);
+        self.sender.send_if_modified(|all| match all.get(name) {
+            Some(file) if file.shadow != shadow => {
+                let file = PluginFile { shadow, ..PluginFile::clone(file) };
+                Arc::make_mut(all).insert(name.into(), Arc::new(file));
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Keeps the component of a shadow in the cache, and returns its path.
+    fn keep_shadow(&self, plugin: &str, component: Option<CachedComponent>) -> Option<PathBuf> {
+        let name = shadow::name_of(plugin).into();
+        let mut components = self.components.lock();
+        let Some(component) = component else {
+            components.remove(&name);
+            return None;
+        };
+        let path = component.path().to_owned();
+        components.insert(name, component);
+        Some(path)
     }
 
     /// Applies what takes effect at once, whether the rest of the object's spec can be used or not: a plugin
@@ -106,6 +143,7 @@ impl Definitions {
             has_it
         });
         self.components.lock().remove(name);
+        self.keep_shadow(name, None);
     }
 
     /// Notes the versions that the status of an object names as rolled back; `None` if it says nothing.
@@ -175,7 +213,7 @@ impl PluginKey {
     /// Returns whether the host's name of the plugin can be made of its name. The definitions of both kinds
     /// refuse other names; an older definition may not.
     pub(super) fn is_valid(&self) -> bool {
-        names::dns_label(&self.name).is_ok() && &*self.name != "shadow"
+        names::dns_label(&self.name).is_ok() && &*self.name != shadow::RESERVED
     }
 
     pub(super) fn kind(&self) -> &'static str {

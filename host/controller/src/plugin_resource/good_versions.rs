@@ -167,8 +167,10 @@ fn id_of(component: &CachedComponent, file: &PluginFile) -> VersionId {
     VersionId::of_hex(&component.digest().to_hex(), file)
 }
 
-/// Returns a spec whose tag names the manifest that it named when it was resolved.
+/// Returns a spec whose tag names the manifest that it named when it was resolved. A shadow is no part of a
+/// version.
 fn pinned(mut spec: Map<String, Value>, resolved: Option<&str>) -> Map<String, Value> {
+    spec.remove("shadow");
     let reference = spec.get_mut("source").and_then(|it| it.pointer_mut("/oci/reference"));
     if let (Some(Value::String(reference)), Some(digest)) = (reference, resolved)
         && !reference.contains('@')
@@ -177,4 +179,18 @@ fn pinned(mut spec: Map<String, Value>, resolved: Option<&str>) -> Map<String, V
         reference.push_str(digest);
     }
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spec_of_a_version_names_its_manifest_and_has_no_shadow() {
+        let source = |reference: &str| json!({"oci": {"reference": reference}});
+        let spec = json!({"source": source("r/a:1"), "shadow": {"source": source("r/a:2")}});
+        let Value::Object(spec) = spec else { unreachable!() };
+        let pinned = pinned(spec, Some("sha256:ab"));
+        assert_eq!(json!(pinned), json!({"source": source("r/a:1@sha256:ab")}));
+    }
 }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::referenced::ObjectVersion;
 use super::resolve::{Problem, Resolved};
+use super::shadows::ShadowRecord;
 use super::types::PluginStatus;
 use crate::config::PluginFile;
 
@@ -22,6 +23,8 @@ pub(super) struct Record {
     pub(super) n_failures: u32,
     /// The component of the spec, if it was fetched.
     pub(super) fetched: Option<FetchedAt>,
+    /// The shadow of the spec, if it has one.
+    pub(super) shadow: Option<ShadowRecord>,
     /// The status that the object has, as far as the host knows.
     pub(super) written: PluginStatus,
     /// The changes of the host's status that the written status knows; none after another resolution.

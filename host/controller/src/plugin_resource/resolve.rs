@@ -84,22 +84,30 @@ impl Resolver<'_> {
     ) -> Result<Resolved, Problem> {
         let Subject { key, spec, .. } = subject;
         let account = self.account(key, spec);
-        let attempt = async {
+        in_time(async {
             self.authorization.check(self.host, &account).await?;
             let reader = AccountReader { client: &self.host.client, account: &account };
             let component = component(self.fetcher, &spec.source, &reader, fetched.take()).await?;
             *fetched = Some(component.clone());
             let config = self.config(spec, &reader).await?;
             self.file(subject, account.clone(), component.fetched, config)
-        };
-        tokio::time::timeout(ATTEMPT, attempt).await.unwrap_or_else(|_| {
-            Err(Problem {
-                stage: Stage::Fetched,
-                reason: "Timeout",
-                message: format!("the component was not there after {} s", ATTEMPT.as_secs()),
-                is_unknown: true,
-            })
         })
+        .await
+    }
+
+    /// Fetches the component of a shadow; that of before, while it is the right one.
+    pub(super) async fn shadow(
+        &self,
+        source: &Source,
+        account: &Account,
+        before: Option<FetchedAt>,
+    ) -> Result<FetchedAt, Problem> {
+        in_time(async {
+            self.authorization.check(self.host, account).await?;
+            let reader = AccountReader { client: &self.host.client, account };
+            component(self.fetcher, source, &reader, before).await
+        })
+        .await
     }
 
     /// Returns the configuration: that of `configFrom`, with the members of `config` over it. With it, what
@@ -181,6 +189,18 @@ impl Resolver<'_> {
     }
 }
 
+/// Returns the result of an attempt, or the problem that it took too long.
+async fn in_time<T>(attempt: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+    tokio::time::timeout(ATTEMPT, attempt).await.unwrap_or_else(|_| {
+        Err(Problem {
+            stage: Stage::Fetched,
+            reason: "Timeout",
+            message: format!("the component was not there after {} s", ATTEMPT.as_secs()),
+            is_unknown: true,
+        })
+    })
+}
+
 /// Returns the weight: one that the spec does not set is the default, or the maximum if that is lower.
 fn weight_of(spec: &PluginSpec, most: u32) -> Result<u32, Problem> {
     match spec.weight {
@@ -225,7 +245,7 @@ fn exceeded(what: impl std::fmt::Display) -> Problem {
     }
 }
 
-fn of_fetch(error: oarlock_component_source::Error) -> Problem {
+pub(super) fn of_fetch(error: oarlock_component_source::Error) -> Problem {
     let is_of_verification =
         matches!(error.reason(), Reason::DigestMismatch | Reason::NotSigned | Reason::NotAComponent);
     let fix = error.fix().map(|fix| format!(". Fix: {fix}")).unwrap_or_default();

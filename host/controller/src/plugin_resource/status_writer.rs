@@ -18,6 +18,7 @@ use super::conditions::{self, shortened};
 use super::definitions::PluginKey;
 use super::resolve::{Problem, Resolved};
 use super::rolled_back;
+use super::shadow_status::Shadow;
 use super::transitions::{self, Transition};
 use super::types::{self, LastError, PluginStatus, SubscriptionSummary};
 use crate::config::PluginFile;
@@ -57,6 +58,8 @@ pub(super) struct View<'a> {
     pub(super) loaded: Option<&'a status::PluginStatus>,
     /// What the host is to do: the last spec that could be resolved.
     pub(super) definition: Option<&'a PluginFile>,
+    /// The shadow, if the spec has one.
+    pub(super) shadow: Option<Shadow<'a>>,
 }
 
 // === impl View ===
@@ -68,7 +71,10 @@ impl View<'_> {
             Err(problem) => problem.is_unknown,
             Ok(_) => {
                 let settled = self.loaded.and_then(|it| it.settled.as_deref());
-                settled.is_none() || settled != self.definition
+                // A shadow is no part of a version.
+                let is_it =
+                    |it: &PluginFile| self.definition.is_some_and(|now| now.is_same_apart_from_shadow(it));
+                !settled.is_some_and(is_it)
             }
         }
     }
@@ -143,16 +149,17 @@ pub(super) fn status_of(
     before: &PluginStatus,
     now: jiff::Timestamp,
 ) -> PluginStatus {
-    let View { resolution, loaded: status, .. } = *view;
+    let View { resolution, loaded: status, shadow, .. } = *view;
     let in_progress = view.is_in_progress();
-    let findings = conditions::find(resolution, status);
+    let mut findings = conditions::find(resolution, status);
+    findings.extend(shadow.map(|it| it.ready()));
     let serving = status.filter(|it| it.generation > 0);
     let subscriptions_of = serving.into_iter().flat_map(|it| &it.subscriptions);
     let watches: BTreeSet<_> = subscriptions_of.map(|it| it.resource.as_str()).collect();
     let watches: Vec<_> = watches.into_iter().collect();
     PluginStatus {
         observed_generation: if in_progress { before.observed_generation } else { subject.generation },
-        phase: Some(phase(resolution, status).to_owned()),
+        phase: Some(phase(resolution.as_ref().map(drop), status).to_owned()),
         conditions: conditions::dated(findings, &before.conditions, subject.generation, in_progress, now),
         generation: serving.map(|it| i64::try_from(it.generation).unwrap_or(i64::MAX)),
         version: serving.and_then(|it| it.version.clone()),
@@ -170,15 +177,17 @@ pub(super) fn status_of(
         parked: serving.map(|it| i64::try_from(it.n_parked()).unwrap_or(i64::MAX)),
         last_error: last_error(status, before),
         subscriptions: serving.map(subscriptions).unwrap_or_default(),
+        shadow: shadow.map(|it| it.status(before.shadow.as_ref())),
     }
 }
 
 /// Returns a digest in the form of registries.
-fn written(digest: &str) -> String {
+pub(super) fn written(digest: &str) -> String {
     format!("sha256:{digest}")
 }
 
-fn phase(resolution: &Result<Resolved, Problem>, status: Option<&status::PluginStatus>) -> &'static str {
+/// Returns the summary in one word.
+pub(super) fn phase(resolution: Result<(), &Problem>, status: Option<&status::PluginStatus>) -> &'static str {
     match status.map(|it| it.phase) {
         Some(Phase::Serving) => "Serving",
         Some(Phase::Restarting) => "Restarting",
@@ -187,7 +196,7 @@ fn phase(resolution: &Result<Resolved, Problem>, status: Option<&status::PluginS
         Some(Phase::Refused) => "Refused",
         Some(Phase::Loading) if resolution.is_ok() => "Loading",
         _ => match resolution {
-            Ok(_) => "Pending",
+            Ok(()) => "Pending",
             Err(problem) if problem.is_unknown => "Pending",
             Err(_) => "Refused",
         },

@@ -15,16 +15,19 @@ use super::definitions::PluginKey;
 use super::good_versions;
 use super::record::{Attempt, Record};
 use super::resolve::Problem;
+use super::shadow_status::Shadow;
 use super::status_writer::{Error, StatusWriter, Subject, View, status_of};
 use super::types::PluginStatus;
 use crate::config::PluginFile;
 use crate::report::HostEvent;
-use crate::status;
+use crate::shadow;
+use crate::status::{self, PluginStatusHandle};
 
 /// How often statuses are compared with what was written. At most one write for an object in this time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// One of so many looks compares all statuses: work may be parked without a change of the host's status.
+/// One of so many looks compares all statuses: work may be parked, and writes compared with those of a
+/// shadow, without a change of the host's status.
 const LOOKS_PER_WHOLE_LOOK: u64 = 10;
 
 /// How many statuses are written at once, so that a slow write delays few others.
@@ -106,7 +109,9 @@ impl PluginResources {
         }
         let name = key.host_name();
         let handle = self.host.statuses.handle(&name);
-        let n_changes = handle.as_ref().map_or(0, |it| it.n_changes());
+        let handle_of_shadow = self.host.statuses.handle(&shadow::name_of(&name));
+        let handles = [&handle, &handle_of_shadow];
+        let n_changes: u64 = handles.into_iter().flatten().map(PluginStatusHandle::n_changes).sum();
         {
             let mut records = self.records.lock();
             let Some(record) = records.get_mut(key).filter(|it| it.writes.may_begin()) else { return };
@@ -116,25 +121,41 @@ impl PluginResources {
         }
         let path = key.path();
         // A plugin file may have the same name.
-        let loaded = handle.map(|handle| handle.snapshot());
-        let mut loaded = loaded.filter(|it| Path::new(&it.file).starts_with(&path));
+        let is_of_object = |it: &status::PluginStatus| Path::new(&it.file).starts_with(&path);
+        let mut loaded = handle.map(|handle| handle.snapshot()).filter(is_of_object);
+        let mut loaded_shadow = handle_of_shadow.map(|handle| handle.snapshot()).filter(is_of_object);
         let definition = self.definitions.get(&name);
         if definition.is_none() {
-            // It is being unloaded.
+            // They are being unloaded.
             loaded = None;
+            loaded_shadow = None;
         }
         let taken = if loaded.is_none() { self.host.statuses.why_refused(&path) } else { None };
         let (uid, generation, written, status) = {
             let mut records = self.records.lock();
             let Some(record) = records.get_mut(key) else { return };
-            let Record { uid, generation, resolution, written, seen_good, .. } = record;
+            let Record { uid, generation, resolution, shadow, written, seen_good, .. } = record;
             let subject = Subject { key, uid, generation: *generation };
             let taken = taken.filter(|_| resolution.is_ok()).map(|message| Err(name_taken(message)));
             let resolution = taken.as_ref().unwrap_or(&*resolution);
             if let (Ok(resolved), Some(loaded)) = (resolution, &mut loaded) {
                 hide_path(loaded, &resolved.component.path().to_string_lossy());
             }
-            let view = View { resolution, loaded: loaded.as_ref(), definition: definition.as_deref() };
+            let component_of_shadow = shadow.as_ref().and_then(|it| it.component.as_ref());
+            if let (Some(component), Some(loaded)) = (component_of_shadow, &mut loaded_shadow) {
+                hide_path(loaded, &component.path().to_string_lossy());
+            }
+            let view = View {
+                resolution,
+                loaded: loaded.as_ref(),
+                definition: definition.as_deref(),
+                shadow: shadow.as_ref().map(|record| Shadow {
+                    record,
+                    loaded: loaded_shadow.as_ref(),
+                    comparison: loaded.as_ref().and_then(|it| it.shadow.as_deref()),
+                    with_numbers: is_whole,
+                }),
+            };
             let mut status = status_of(&subject, &view, written, jiff::Timestamp::now());
             let is_seen = |it: &Arc<PluginFile>| seen_good.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, it));
             if !definition.as_ref().is_some_and(is_seen)

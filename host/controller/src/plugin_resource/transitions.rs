@@ -3,7 +3,7 @@
 //! | the change | the Event |
 //! |---|---|
 //! | a condition becomes bad, or has another reason for it | Warning, with the reason of the condition |
-//! | `Ready` is false while all is as it should be: `Loading`, `Suspended`, `Standby` | Normal, the same |
+//! | `Ready` or `ShadowReady` is false while all is as it should be: `Loading`, `Suspended`, `Standby` | Normal, the same |
 //! | `Ready` becomes true, or has another reason for it | Normal, the same |
 //! | another condition is good after it was bad | Normal, the same; `Recovered` for `Degraded` |
 //! | another version serves | Normal `Switched` |
@@ -17,7 +17,7 @@ use oarlock_event_recorder::EventType;
 
 use super::types::PluginStatus;
 
-/// The reasons for which a plugin is not ready although nothing is wrong.
+/// The reasons for which a plugin or a shadow is not ready although nothing is wrong.
 const EXPECTED: [&str; 3] = ["Loading", "Suspended", "Standby"];
 
 /// What an Event says about a transition.
@@ -54,7 +54,7 @@ fn of_condition(before: Option<&Condition>, condition: &Condition) -> Option<Tra
     };
     let said = format!("{type_}: {message}");
     if is_bad(condition) {
-        let is_expected = type_ == "Ready" && EXPECTED.contains(&&**reason);
+        let is_expected = ["Ready", "ShadowReady"].contains(&&**type_) && EXPECTED.contains(&&**reason);
         let event_type = if is_expected { EventType::Normal } else { EventType::Warning };
         return transition(event_type, reason, said);
     }
@@ -174,6 +174,11 @@ mod tests {
             (&["Ready=False Suspended"], &["Ready=True Serving"], "Normal Serving"),
             (&["Ready=False Standby"], &["Ready=True Serving"], "Normal Serving"),
             (&["Ready=True Serving"], &["Ready=True Restarting"], "Normal Restarting"),
+            // A shadow.
+            (&["ShadowReady=Unknown Fetching"], &["ShadowReady=False Loading"], "Normal Loading"),
+            (&["ShadowReady=False Loading"], &["ShadowReady=True Serving"], "Normal Serving"),
+            (&["ShadowReady=True Serving"], &["ShadowReady=False NotFound"], "Warning NotFound"),
+            (&["ShadowReady=True Serving"], &[], ""),
         ] {
             let found = between(&status(before), &status(after));
             assert_eq!(lines(&found), events, "{before:?} → {after:?}");

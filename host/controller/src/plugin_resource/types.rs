@@ -9,7 +9,7 @@ use oarlock_component_source::Source;
 use oarlock_plugin::Limits;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::config::{Instances, Probation, Retry, settings};
 
@@ -64,10 +64,7 @@ pub(crate) const VERSION: &str = "v1alpha1";
 #[serde(rename_all = "camelCase")]
 pub struct PluginSpec {
     /// Where the component comes from. Exactly one member is set.
-    #[schemars(extend("x-kubernetes-validations" = [{
-        "rule": "[has(self.oci), has(self.https), has(self.configMap), has(self.secret), has(self.file)].filter(it, it).size() == 1",
-        "message": "exactly one of oci, https, configMap, secret and file must be set"
-    }]))]
+    #[schemars(extend("x-kubernetes-validations" = one_source()))]
     pub source: Source,
     /// The ServiceAccount that the plugin reads and writes as. For a Plugin it is in the namespace of the
     /// Plugin, for a ClusterPlugin in the namespace of the host.
@@ -124,6 +121,10 @@ pub struct PluginSpec {
         "message": "maxDelay must not be less than initialDelay"
     }]))]
     pub retry: Option<Retry>,
+    /// A component that runs beside the plugin on the same events, as `NAME.shadow`: with the same account,
+    /// configuration and limits. Its writes are withheld, and compared with those of the plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<ShadowSpec>,
 }
 
 /// How the host runs one plugin that serves the whole cluster.
@@ -175,6 +176,16 @@ pub struct ClusterPluginSpec {
     pub plugin: PluginSpec,
 }
 
+/// A component that runs beside the plugin.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShadowSpec {
+    /// Where the component comes from. Exactly one member is set. What the source refers to is read as the
+    /// plugin's account.
+    #[schemars(extend("x-kubernetes-validations" = one_source()))]
+    pub source: Source,
+}
+
 /// Where configuration comes from: exactly one member is set.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -210,7 +221,8 @@ pub struct PluginStatus {
     /// `Suspended`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// `Fetched`, `Verified`, `Compiled`, `Authorized`, `Ready` and `Degraded`.
+    /// `Fetched`, `Verified`, `Compiled`, `Authorized`, `Ready` and `Degraded`; `ShadowReady` if the spec has
+    /// a shadow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -247,6 +259,47 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub subscriptions: Vec<SubscriptionSummary>,
+    /// The shadow, if the spec has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<ShadowStatus>,
+}
+
+/// What the host knows about a shadow. The numbers begin at 0 with another component, with another host that
+/// leads, and when the host starts.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShadowStatus {
+    /// A summary in one word, as that of the plugin.
+    pub phase: String,
+    /// The SHA-256 of the component that runs as the shadow.
+    // Without a digest it is null, which removes it in a merge patch. So an empty list is written, too.
+    pub digest: Option<String>,
+    /// How many pairs of writes, one of the plugin and one of the shadow, were compared.
+    pub compared: i64,
+    /// How many of these pairs were equal.
+    pub equal: i64,
+    /// How many of these pairs differed.
+    pub different: i64,
+    /// How many writes only the plugin made.
+    pub only_serving: i64,
+    /// How many writes only the shadow would have made.
+    pub only_shadow: i64,
+    /// How many writes were not compared, since too many waited for their counterpart.
+    pub left_out: i64,
+    /// The newest places in which writes differed, the newest first; at most four. It has no values.
+    pub differences: Vec<ShadowDifference>,
+}
+
+/// A place in which a write of the plugin and one of the shadow differed.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShadowDifference {
+    /// The verb of both writes.
+    pub verb: String,
+    /// The object, such as `configmaps team-a/settings`; at most 256 characters.
+    pub object: String,
+    /// The JSON pointer in the body, at most 256 characters; empty for the whole body.
+    pub path: String,
 }
 
 /// A version that passed its probation.
@@ -305,6 +358,14 @@ pub struct SubscriptionSummary {
     /// Why it is forbidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// Returns the rule of a source.
+fn one_source() -> Value {
+    json!([{
+        "rule": "[has(self.oci), has(self.https), has(self.configMap), has(self.secret), has(self.file)].filter(it, it).size() == 1",
+        "message": "exactly one of oci, https, configMap, secret and file must be set",
+    }])
 }
 
 fn any_object(_: &mut SchemaGenerator) -> Schema {

@@ -18,6 +18,7 @@ use crate::dispatch::{Generation, RollBack, Switch};
 use crate::provision::Example;
 use crate::regular_file::Stamp;
 use crate::report::HostEvent;
+use crate::shadow;
 use crate::tasks::Task;
 
 /// A component that has not changed for this long is complete.
@@ -50,7 +51,7 @@ pub(super) fn begin(
                 before.cancel();
                 before.gone().await;
             }
-            if file.shadow.is_some() {
+            if shadow::serving_of(&roll_out.slot.name).is_none() {
                 roll_out.slot.status.set_shadow(roll_out.host.shadows.of(&roll_out.slot.name));
             }
             roll_out.slot.status.update(|status| {

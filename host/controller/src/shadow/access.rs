@@ -35,6 +35,11 @@ impl Compared {
         self.side == Side::Shadow
     }
 
+    /// Returns a copy of a body, if the write is compared.
+    fn copy(&self, body: &str) -> Option<String> {
+        self.comparison.runs().then(|| body.to_owned())
+    }
+
     fn wrote(
         &self,
         verb: &'static str,
@@ -140,8 +145,11 @@ impl ClientAccess for Compared {
             let key = ObjectKey { namespace: namespace.to_owned(), name };
             return self.as_if_created(target, &key).await;
         }
-        let written = self.client.create(target, namespace, json.clone()).await?;
-        self.wrote("create", target, namespace, &name, "", &json);
+        let copy = self.copy(&json);
+        let written = self.client.create(target, namespace, json).await?;
+        if let Some(json) = &copy {
+            self.wrote("create", target, namespace, &name, "", json);
+        }
         Ok(written)
     }
 
@@ -158,8 +166,11 @@ impl ClientAccess for Compared {
             self.wrote("apply", target, &key.namespace, &key.name, subresource, &json);
             return self.as_if_created(target, key).await;
         }
-        let written = self.client.apply(target, key, subresource, json.clone(), force, preconditions).await?;
-        self.wrote("apply", target, &key.namespace, &key.name, subresource, &json);
+        let copy = self.copy(&json);
+        let written = self.client.apply(target, key, subresource, json, force, preconditions).await?;
+        if let Some(json) = &copy {
+            self.wrote("apply", target, &key.namespace, &key.name, subresource, json);
+        }
         Ok(written)
     }
 
@@ -176,8 +187,11 @@ impl ClientAccess for Compared {
             self.wrote("patch", target, &key.namespace, &key.name, subresource, &body);
             return self.as_if_written(target, key).await;
         }
-        let written = self.client.patch(target, key, subresource, kind, body.clone(), preconditions).await?;
-        self.wrote("patch", target, &key.namespace, &key.name, subresource, &body);
+        let copy = self.copy(&body);
+        let written = self.client.patch(target, key, subresource, kind, body, preconditions).await?;
+        if let Some(body) = &copy {
+            self.wrote("patch", target, &key.namespace, &key.name, subresource, body);
+        }
         Ok(written)
     }
 
@@ -192,8 +206,11 @@ impl ClientAccess for Compared {
             self.wrote("replace", target, &key.namespace, &key.name, subresource, &json);
             return self.as_if_written(target, key).await;
         }
-        let written = self.client.replace(target, key, subresource, json.clone()).await?;
-        self.wrote("replace", target, &key.namespace, &key.name, subresource, &json);
+        let copy = self.copy(&json);
+        let written = self.client.replace(target, key, subresource, json).await?;
+        if let Some(json) = &copy {
+            self.wrote("replace", target, &key.namespace, &key.name, subresource, json);
+        }
         Ok(written)
     }
 

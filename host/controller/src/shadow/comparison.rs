@@ -9,6 +9,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -42,6 +43,9 @@ const MOST_SHOWN: usize = 16;
 #[derive(Default)]
 pub(crate) struct Comparison {
     hashes: RandomState,
+    /// Whether the shadow runs. Beside the state, so that the writes of a plugin without a shadow take no
+    /// lock.
+    runs: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -95,8 +99,6 @@ pub(super) struct Target {
 
 #[derive(Default)]
 struct State {
-    /// Whether the shadow runs.
-    runs: bool,
     /// By the hash of the verb and the object's full name.
     waiting: HashMap<u64, Waiting>,
     /// The bytes of `waiting`.
@@ -126,17 +128,19 @@ impl Comparison {
                 ..State::default()
             };
         }
-        state.runs = true;
+        self.runs.store(true, Ordering::Release);
     }
 
     /// The shadow is gone.
     pub(super) fn end(&self) {
-        *self.state.lock() = State::default();
+        let mut state = self.state.lock();
+        self.runs.store(false, Ordering::Release);
+        *state = State::default();
     }
 
     /// Returns whether writes are compared.
     pub(super) fn runs(&self) -> bool {
-        self.state.lock().runs
+        self.runs.load(Ordering::Acquire)
     }
 
     /// Returns its state, or `None` while no shadow runs.
@@ -144,7 +148,7 @@ impl Comparison {
         let mut state = self.state.lock();
         state.expire(Instant::now());
         let waiting = state.waiting.len() as u64;
-        state.runs.then(|| ShadowView { waiting, ..state.view.clone() })
+        self.runs().then(|| ShadowView { waiting, ..state.view.clone() })
     }
 
     /// Notes a write, and compares it if the other side has made it.

@@ -33,7 +33,7 @@ impl Objects {
         Self::start_under(Policy::default()).await
     }
 
-    async fn start_under(policy: Policy) -> Self {
+    pub(crate) async fn start_under(policy: Policy) -> Self {
         let this = Self::start_with(policy, |config| config).await;
         this.component("hello.wasm", "hello-rust");
         this
@@ -66,7 +66,12 @@ impl Objects {
     }
 
     pub(crate) fn component(&self, file: &str, guest: &str) {
-        fs::copy(guest_path(guest), self.folder.path().join(file)).unwrap();
+        self.file(file, &fs::read(guest_path(guest)).unwrap());
+    }
+
+    /// Writes a file that a source of the kind `file` may name.
+    pub(crate) fn file(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.folder.path().join(name), bytes).unwrap();
     }
 
     pub(crate) fn plugins(&self) -> Api<Plugin> {
@@ -144,6 +149,9 @@ fn objects(folder: &Path, cache: &str, policy: Policy) -> Config {
     let maxima = Maxima { limits, weight: 200, ..Maxima::highest() };
     Config { fetcher: fetcher.unwrap(), namespace: "default".to_owned(), maxima }
 }
+
+/// Begins like a component, and is none.
+pub(crate) const DAMAGED: &[u8] = b"\0asm\x0d\0\x01\0\x63";
 
 pub(crate) fn hello() -> Value {
     json!({"source": {"file": {"path": "hello.wasm"}}, "serviceAccountName": "hello"})
@@ -337,7 +345,7 @@ async fn a_suspended_plugin_object_is_not_called_and_loses_nothing() {
 }
 
 /// A registry that accepts connections and never answers, and a policy that allows it.
-fn slow_registry() -> (TcpListener, Policy) {
+pub(crate) fn slow_registry() -> (TcpListener, Policy) {
     let registry = TcpListener::bind("127.0.0.1:0").unwrap();
     let policy = policy_for(registry.local_addr().unwrap());
     (registry, policy)
@@ -390,7 +398,7 @@ async fn an_object_that_is_created_again_does_not_get_the_versions_of_the_old_on
     })
     .await;
     objects.plugins().delete("hello", &DeleteParams::default()).await.unwrap();
-    fs::write(objects.folder.path().join("damaged.wasm"), b"\0asm\x0d\0\x01\0\x63").unwrap();
+    objects.file("damaged.wasm", DAMAGED);
     spec["source"] = json!({"file": {"path": "damaged.wasm"}});
     objects.create("hello", spec).await;
     objects.condition("hello", "Ready", "False", "Refused").await;

@@ -31,7 +31,7 @@ impl Reviewer for FakeReviewer {
 
 fn control(leadership: Leadership) -> Control {
     let statuses = StatusRegistry::default();
-    for name in ["team-a.mirror", "team-b.mirror", "census"] {
+    for name in ["team-a.mirror", "team-b.mirror", "census", "team-b.mirror.shadow", "census.shadow"] {
         statuses.register(PluginStatus::loading(name.into(), "p.yaml".into(), "p.wasm".into(), "a/p".into()));
     }
     let (reporter, _) = report::channel(report::Config::default());
@@ -53,6 +53,8 @@ fn pages(control: &Control) -> Router {
         "ada create plugins/redeliver team-a",
         "ops get plugins/metrics",
         "admin get plugins/metrics",
+        "admin get plugins/metrics team-b",
+        "admin get plugins/metrics census",
         "admin get clusterplugins/metrics",
         "admin get plugins/logs team-a",
         "admin get plugins/logs a.b",
@@ -86,10 +88,18 @@ async fn promise_5_a_user_sees_only_the_plugins_that_kubernetes_lets_him_see() {
     for (user, path, seen) in [
         ("ada", "/v1/namespaces/team-a/metrics", vec!["team-a.mirror"]),
         ("ada", "/v1/namespaces/team-a/plugins/mirror/metrics", vec!["team-a.mirror"]),
-        ("ops", "/v1/all/metrics", vec!["team-a.mirror", "team-b.mirror"]),
-        ("admin", "/v1/all/metrics", vec!["census", "team-a.mirror", "team-b.mirror"]),
-        ("admin", "/v1/clusterplugins/metrics", vec!["census"]),
+        ("ops", "/v1/all/metrics", vec!["team-a.mirror", "team-b.mirror", "team-b.mirror.shadow"]),
+        (
+            "admin",
+            "/v1/all/metrics",
+            vec!["census", "census.shadow", "team-a.mirror", "team-b.mirror", "team-b.mirror.shadow"],
+        ),
+        ("admin", "/v1/clusterplugins/metrics", vec!["census", "census.shadow"]),
         ("admin", "/v1/clusterplugins/census/metrics", vec!["census"]),
+        // A shadow belongs to its plugin, and not to the namespace with the name of a ClusterPlugin.
+        ("admin", "/v1/clusterplugins/census.shadow/metrics", vec!["census.shadow"]),
+        ("admin", "/v1/namespaces/team-b/plugins/mirror.shadow/metrics", vec!["team-b.mirror.shadow"]),
+        ("admin", "/v1/namespaces/census/metrics", vec![]),
     ] {
         let (status, page) = request(&pages, user, "GET", path).await;
         assert_eq!(status, 200, "{user} {path}: {page}");
@@ -108,6 +118,14 @@ async fn promise_5_a_user_sees_only_the_plugins_that_kubernetes_lets_him_see() {
         assert_eq!(request(&pages, user, "GET", path).await.0, 403, "{user} {path}");
     }
     assert_eq!(request(&pages, "", "GET", "/v1/all/metrics").await.0, 401);
+}
+
+#[tokio::test]
+async fn promise_5_a_plugin_named_shadow_is_not_the_shadow_of_a_cluster_plugin() {
+    let pages = pages(&control(Leadership::sole()));
+    let (status, answer) =
+        request(&pages, "admin", "GET", "/v1/namespaces/census/plugins/shadow/metrics").await;
+    assert_eq!(status, 404, "{answer}");
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ impl Preparation<'_> {
             config: InstanceConfig {
                 config: config.clone(),
                 limits: file.limits.clone(),
-                access: host.shadows.compare(file, access),
+                access: host.shadows.compare(&slot.name, access),
                 log: log.clone(),
                 interception: slot
                     .recorder

@@ -93,8 +93,8 @@ impl Project {
         settings.into_generator().into_root_schema_for::<Settings>().to_value()
     }
 
-    /// Returns the content of all sources as it is now. Files that `.gitignore` of the folder names, and paths
-    /// for which `is_written` returns true, are not sources. The paths begin with the project's folder.
+    /// Returns the content of all sources as it is now. Files that `.gitignore` of the folder names, and
+    /// paths for which `is_written` returns true, are not sources. The paths begin with the project's folder.
     ///
     /// # Errors
     ///

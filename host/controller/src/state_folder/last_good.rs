@@ -35,6 +35,7 @@ const ABANDONED: Duration = Duration::from_secs(3_600);
 const GOOD: &str = "good";
 const PREVIOUS: &str = "previous";
 const CANDIDATE: &str = "candidate";
+const CANDIDATE_BEFORE: &str = "candidate-before";
 
 /// A version that can be loaded from the folder.
 #[derive(Clone, Debug)]
@@ -122,6 +123,12 @@ impl StateFolder {
         if !is_there {
             files::write(&component, &[bytes])?;
         }
+        // While no version is good, a host that rolls this one back and is restarted needs the one before.
+        let is_another =
+            || !matches!(read_manifest(&path), Ok(Some((_, kept, of))) if (of, &kept) == (digest, file));
+        if !place.manifest(GOOD).exists() && is_another() {
+            let _ = fs::rename(&path, place.manifest(CANDIDATE_BEFORE));
+        }
         files::write_checked(&path, &text)
     }
 
@@ -174,17 +181,18 @@ impl StateFolder {
         (None, errors)
     }
 
-    /// Reads the version that was on probation last, if it may be used: a host that ends during a probation has
-    /// perhaps no good one.
+    /// Reads the newest version that was on probation and may be used: a host that ends during a probation
+    /// has perhaps no good one.
     pub(crate) fn on_probation(
         &self,
         plugin: &str,
         file: &Path,
         may_be_used: impl Fn(VersionId) -> bool,
     ) -> Result<Option<LastGood>, Error> {
-        match self.place(plugin, file) {
-            Some(place) => place.read(plugin, CANDIDATE, may_be_used),
-            None => Ok(None),
+        let Some(place) = self.place(plugin, file) else { return Ok(None) };
+        match place.read(plugin, CANDIDATE, &may_be_used)? {
+            None => place.read(plugin, CANDIDATE_BEFORE, &may_be_used),
+            found => Ok(found),
         }
     }
 
@@ -260,7 +268,7 @@ impl Place {
             return Err(Error::damaged(&component, "it is damaged"));
         }
         touch(&path);
-        Ok(Some(LastGood { file, version, digest, bytes, has_passed: extension != CANDIDATE }))
+        Ok(Some(LastGood { file, version, digest, bytes, has_passed: [GOOD, PREVIOUS].contains(&extension) }))
     }
 
     /// Removes the least recently used versions of other plugins until the rest is within the limits, and

@@ -130,6 +130,14 @@ fn promise_6_without_a_good_version_the_one_on_probation_can_be_read() {
     let found = state.on_probation("p", path, |_| true).unwrap().unwrap();
     assert_eq!((found.bytes.as_slice(), found.has_passed), (&b"one"[..], false));
     assert!(state.on_probation("p", path, |_| false).unwrap().is_none(), "it is in quarantine");
+    // The next one is rolled back; the one before it can still be read.
+    let stage_second = || state.stage(&file("a: 1"), "2.0.0", Digest::of(b"two"), b"two").unwrap();
+    stage_second();
+    stage_second();
+    let bad = id_of(&file("a: 1"), b"two");
+    let found = state.on_probation("p", path, |id| id != bad).unwrap().unwrap();
+    assert_eq!(found.bytes, b"one");
+    state.stage(&file("a: 1"), "1.0.0", Digest::of(b"one"), b"one").unwrap();
     state.promote(id_of(&file("a: 1"), b"one"), &file("a: 1"), &Quarantine::default()).unwrap();
     assert!(last_good(&state).unwrap().unwrap().has_passed);
 }

@@ -58,8 +58,8 @@ impl ListenerShared {
         state.backlog.append(recorded);
     }
 
-    /// Records changes from now on, for a snapshot that is taken while deltas are blocked. Returns what waits,
-    /// to be dropped later. No notification was taken before.
+    /// Records changes from now on, for a snapshot that is taken while deltas are blocked. Returns what
+    /// waits, to be dropped later. No notification was taken before.
     pub(super) fn start_again(&self) -> [Option<Backlog>; 2] {
         let mut state = self.state.lock();
         let (backlog, since_snapshot) = (state.backlog.new_like(), state.backlog.new_like());

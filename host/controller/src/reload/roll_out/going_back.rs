@@ -146,9 +146,9 @@ impl RollOut {
     }
 
     /// Returns the newest good version that is neither in quarantine nor the one that is left: of the folder
-    /// for state, else one that the status of the plugin's object names. Without any, returns the version that
-    /// was on probation when the host ended: it has to pass one. The error says why a version that the object
-    /// names cannot be had.
+    /// for state, else one that the status of the plugin's object names. Without any, returns the version
+    /// that was on probation when the host ended: it has to pass one. The error says why a version that the
+    /// object names cannot be had.
     async fn last_good(
         &self,
         file: &PluginFile,

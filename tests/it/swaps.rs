@@ -147,7 +147,7 @@ fn install(
         Version::Good | Version::Broken => "good",
     };
     // Another selector: the new version cannot go on with the listener of the version before.
-    let selector = if swap % 3 == 0 { "app=hello" } else { "app=hello,!swapped" };
+    let selector = if swap.is_multiple_of(3) { "app=hello" } else { "app=hello,!swapped" };
     let config = json!({"mode": mode, "stateless": stateless, "labelSelector": selector});
     let mut more: Value = json!({"config": config, "limits": {"logLinesPerSecond": 100_000}});
     if stateless {

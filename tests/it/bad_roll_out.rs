@@ -68,8 +68,13 @@ impl RollOut {
     }
 
     fn has_last_good(&self) -> bool {
+        self.has_kept("good")
+    }
+
+    /// Returns whether the folder for state has a file about a version with this extension.
+    fn has_kept(&self, extension: &str) -> bool {
         let entries = std::fs::read_dir(self.state.join("last-good/plugins")).into_iter().flatten().flatten();
-        entries.into_iter().any(|entry| entry.path().extension().is_some_and(|it| it == "good"))
+        entries.into_iter().any(|entry| entry.path().extension().is_some_and(|it| it == extension))
     }
 }
 
@@ -173,6 +178,11 @@ async fn promise_6_a_version_on_probation_serves_after_a_restart_while_the_newes
     let mut host = roll_out.start()?;
     let first = event(&mut host, "plugin-loaded", |_| true).await?["digest"].clone();
     serves(&mut host, &first, "healthy").await?;
+    wait_until("the version on probation", async || match roll_out.has_kept("candidate") {
+        true => Ok(()),
+        false => Err("it is not kept"),
+    })
+    .await?;
     roll_out.component(&guest("traps")?)?;
     let back = event(&mut host, "plugin-rolled-back", |_| true).await?;
     assert_eq!(back["to-digest"], first);

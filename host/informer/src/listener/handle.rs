@@ -201,11 +201,13 @@ impl ListenerHandle {
         drop(dropped);
         old.remove();
         shared.expect_initial_adds();
+        // A long backlog takes a while. So no lock is held that a change waits for.
+        let collects_keys = shared.state.lock().backlog.collects_keys();
+        let mut changes = of_old.into_changes(collects_keys);
         {
             // The end of the snapshot drops the deletes of the objects in it.
             let mut state = shared.state.lock();
             let ListenerState { backlog, namespaces, .. } = &mut *state;
-            let mut changes = of_old.into_changes(backlog.collects_keys());
             changes.retain(|(key, _)| namespaces.contains(key.namespace()));
             backlog.push_to_front(changes, Instant::now());
         }

@@ -158,7 +158,10 @@ impl StateFolder {
             let _ = fs::rename(&to, before);
         }
         let renamed = fs::rename(&from, &to).and_then(|()| files::sync_folder_of(&to));
-        renamed.map_err(|source| Error::io(&to, "written", source))
+        renamed.map_err(|source| Error::io(&to, "written", source))?;
+        // With a good one it is not needed any more.
+        let _ = fs::remove_file(place.manifest(CANDIDATE_BEFORE));
+        Ok(())
     }
 
     /// Reads the newest good version of a plugin that may be used. Returns with it why newer ones cannot be

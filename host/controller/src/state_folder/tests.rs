@@ -140,6 +140,7 @@ fn promise_6_without_a_good_version_the_one_on_probation_can_be_read() {
     state.stage(&file("a: 1"), "1.0.0", Digest::of(b"one"), b"one").unwrap();
     state.promote(id_of(&file("a: 1"), b"one"), &file("a: 1"), &Quarantine::default()).unwrap();
     assert!(last_good(&state).unwrap().unwrap().has_passed);
+    assert!(state.on_probation("p", path, |_| true).unwrap().is_none(), "a good one replaces them");
 }
 
 #[test]

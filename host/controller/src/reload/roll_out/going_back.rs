@@ -155,7 +155,7 @@ impl RollOut {
         left: Option<VersionId>,
     ) -> Result<Option<LastGood>, String> {
         let Self { host, slot, .. } = self;
-        let (state, name, path) = (host.state.clone(), slot.name.clone(), file.path.clone());
+        let of = || (host.state.clone(), slot.name.clone(), file.path.clone());
         let quarantine = slot.quarantine.lock().clone().unwrap_or_default();
         let mut unwanted: BTreeSet<_> = quarantine.entries().iter().map(|it| it.id.clone()).collect();
         unwanted.extend(left.map(|id| id.to_string()));
@@ -163,12 +163,8 @@ impl RollOut {
             let unwanted = unwanted.clone();
             move |id: VersionId| !unwanted.contains(&id.to_string())
         };
-        let on_probation = {
-            let (state, name, path) = (state.clone(), name.clone(), path.clone());
-            let may_be_used = may_be_used.clone();
-            move || state.on_probation(&name, &path, may_be_used)
-        };
-        let read = move || state.last_good(&name, &path, may_be_used);
+        let ((state, name, path), is_wanted) = (of(), may_be_used.clone());
+        let read = move || state.last_good(&name, &path, is_wanted);
         let Some((found, errors)) = host.tasks.blocking(read).await else { return Ok(None) };
         errors.into_iter().for_each(|error| self.report_trouble(Some(error)));
         if found.is_some() {
@@ -180,7 +176,8 @@ impl RollOut {
                 return Ok(stated);
             }
         }
-        let found = host.tasks.blocking(on_probation).await;
+        let (state, name, path) = of();
+        let found = host.tasks.blocking(move || state.on_probation(&name, &path, may_be_used)).await;
         Ok(found.and_then(|found| found.map_err(|error| self.report_trouble(Some(error))).ok()).flatten())
     }
 

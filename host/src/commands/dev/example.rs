@@ -31,8 +31,11 @@ pub(super) fn of(plugin: &str, description: &Description, kubectl: &str) -> Exam
             command: Some(command),
         },
         None => {
-            let watched: Vec<_> = subscriptions.iter().map(in_words).collect();
-            Example { text: format!("it acts on {}", watched.join(", or ")), command: None }
+            let mut acts: Vec<_> = subscriptions.iter().map(|it| format!("on {}", in_words(it))).collect();
+            acts.extend(
+                description.schedules.iter().map(|it| format!("at the times of its schedule {}", it.name)),
+            );
+            Example { text: format!("it acts {}", acts.join(", or ")), command: None }
         }
     }
 }

@@ -1,4 +1,6 @@
-use oarlock_plugin::contract::{Content, Enqueue, FieldCondition as Condition, GroupVersionResource, Test};
+use oarlock_plugin::contract::{
+    Content, Enqueue, FieldCondition as Condition, GroupVersionResource, Schedule, Test, Trigger,
+};
 
 use super::*;
 
@@ -25,8 +27,8 @@ fn condition(pointer: &str, test: Test) -> Condition {
     Condition { pointer: pointer.to_owned(), test }
 }
 
-fn example(subscriptions: Vec<Subscription>) -> String {
-    let description = Description {
+fn description(subscriptions: Vec<Subscription>) -> Description {
+    Description {
         name: "p".to_owned(),
         version: "1".to_owned(),
         subscriptions,
@@ -35,8 +37,11 @@ fn example(subscriptions: Vec<Subscription>) -> String {
         requests: Vec::new(),
         schedules: Vec::new(),
         stateless: true,
-    };
-    let Example { text, command } = of("p", &description, "kubectl");
+    }
+}
+
+fn example(subscriptions: Vec<Subscription>) -> String {
+    let Example { text, command } = of("p", &description(subscriptions), "kubectl");
     command.unwrap_or(text)
 }
 
@@ -86,4 +91,26 @@ fn a_value_with_quotes_is_quoted_for_the_shell() {
     assert!(example(vec![lines]).starts_with("printf %s '"));
     assert_eq!(quoted("/tmp/a b"), "'/tmp/a b'");
     assert_eq!(quoted("/tmp/a"), "/tmp/a");
+}
+
+#[test]
+fn the_text_names_schedules_too() {
+    let schedule = |name: &str| Schedule {
+        name: name.to_owned(),
+        trigger: Trigger::EverySeconds(60),
+        at_start: false,
+        key: None,
+    };
+    let with_schedules = |subscriptions, schedules: &[&str]| {
+        let schedules = schedules.iter().map(|name| schedule(name)).collect();
+        of("p", &Description { schedules, ..description(subscriptions) }, "kubectl").text
+    };
+    insta::assert_snapshot!(
+        with_schedules(Vec::new(), &["tick", "report"]),
+        @"it acts at the times of its schedule tick, or at the times of its schedule report"
+    );
+    insta::assert_snapshot!(
+        with_schedules(vec![subscription("example.com", "boats")], &["tick"]),
+        @"it acts on boats.example.com, or at the times of its schedule tick"
+    );
 }

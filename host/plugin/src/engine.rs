@@ -140,7 +140,7 @@ impl Engine {
             .map_err(wasmtime_refuses)?;
         let mut with_wasi = plain.clone();
         imports::wasi::add_to_linker(&mut with_wasi).map_err(wasmtime_refuses)?;
-        let scheduler = Arc::new(Scheduler::new(concurrent_guests));
+        let scheduler = Scheduler::new(concurrent_guests);
         let ticker =
             ticker::Ticker::start(&wasmtime, Arc::clone(&scheduler), time_slice).map_err(Error::Ticker)?;
         Ok(Self {

@@ -3,7 +3,7 @@
 //! A guest is polled with a permit. There are as many permits as the runtime has workers. While all of them
 //! are in use, guests wait here. A permit that becomes free goes to the plugin with the least *virtual time*:
 //! the CPU time that its guests had, divided by its weight. A plugin that was idle begins at the virtual time
-//! of the plugin that ran last, so idleness is no credit.
+//! of the plugin that ran last, less one slice, so idleness is little credit.
 //!
 //! A guest that usually runs for a short time, and whose plugin has used no more than the others, need not
 //! wait for a permit: as many such brief guests as there are permits run beyond them. When the slice of one
@@ -14,8 +14,12 @@
 //! Guests that compute for long, and those that wait for a permit, run in the
 //! [background](super::background).
 //!
-//! A permit is held during a poll, and while a guest with an ended time slice is in the queue of its runtime;
-//! never during a wait for the host. Without contention a poll takes and returns a permit with atomics only.
+//! A permit is held during a poll, while a guest with an ended time slice is in the queue of its runtime, and
+//! between two calls of a plugin that has used less than those that wait ([`kept`]): such a plugin has no
+//! guest in the queue when its permit becomes free. Never during a wait for the host. Without contention a
+//! poll takes and returns a permit with atomics only.
+
+mod kept;
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque, hash_map},
@@ -34,6 +38,7 @@ use std::{
 
 use parking_lot::Mutex;
 
+pub(super) use self::kept::KeptPermit;
 use super::{
     Share,
     background::{self, Background},
@@ -48,6 +53,11 @@ const HAND_OVER_AT_ONCE: Duration = Duration::from_micros(250);
 /// How far a brief guest's virtual time may be ahead of the guests that run, in nanoseconds.
 const LEAD: u64 = 1_000_000;
 
+/// How far the virtual time of a plugin may be behind that of the plugin that ran last, in nanoseconds: a
+/// long slice. With less, a plugin that waits while the others have their slices would lose a part of its
+/// share.
+const CREDIT: u64 = 2_500_000;
+
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     n_permits: usize,
@@ -60,7 +70,7 @@ pub(crate) struct Scheduler {
     /// The CPU time of guests on workers since one last polled its sockets and timers, in nanoseconds.
     since_driver: AtomicU64,
     n_shares: AtomicU64,
-    background: Arc<Background>,
+    background: Background,
     queue: Mutex<Queue>,
 }
 
@@ -69,6 +79,8 @@ pub(crate) struct Scheduler {
 struct Queue {
     order: BTreeSet<(u64, u64)>,
     plugins: HashMap<u64, Waiting>,
+    /// The permits that are or were kept since the last tick.
+    kept: Vec<Arc<KeptPermit>>,
 }
 
 /// The waiting guests of one plugin. Its virtual time may have grown beyond `key`.
@@ -82,9 +94,9 @@ struct Waiting {
 // === impl Scheduler ===
 
 impl Scheduler {
-    pub(super) fn new(n_permits: usize) -> Self {
+    pub(super) fn new(n_permits: usize) -> Arc<Self> {
         let n_permits = n_permits.max(1);
-        Self {
+        Arc::new(Self {
             n_permits,
             n_free: AtomicUsize::new(n_permits),
             n_waiting: AtomicUsize::new(0),
@@ -92,16 +104,20 @@ impl Scheduler {
             virtual_time: AtomicU64::new(0),
             since_driver: AtomicU64::new(0),
             n_shares: AtomicU64::new(0),
-            background: Arc::new(Background::new(n_permits)),
+            background: Background::new(n_permits),
             queue: Mutex::default(),
-        }
+        })
     }
 
-    pub(super) fn share(&self, weight: u32) -> Share {
+    pub(super) fn share(self: &Arc<Self>, weight: u32) -> Share {
         let id = self.n_shares.fetch_add(1, Relaxed);
-        let share = Share::new(Arc::clone(&self.background), id, weight);
+        let share = Share::new(Arc::clone(self), id, weight);
         share.begin_at(self.virtual_time.load(Relaxed));
         share
+    }
+
+    pub(super) fn background(&self) -> &Background {
+        &self.background
     }
 
     /// Returns whether a guest may run.
@@ -112,8 +128,13 @@ impl Scheduler {
     /// Takes a permit for a guest that wants to run again after a wait. Otherwise queues it, and wakes it
     /// when it has a permit.
     pub(crate) fn acquire(&self, share: &Share, turn: &Arc<Turn>, waker: &Waker) -> bool {
-        // Just before the plugins that have waited since then.
-        share.begin_at(self.virtual_time.load(Relaxed).saturating_sub(1));
+        // One that was idle goes just before those that were not.
+        let behind = CREDIT + u64::from(!share.wants_to_run());
+        share.begin_at(self.virtual_time.load(Relaxed).saturating_sub(behind));
+        if share.kept().take() {
+            self.runs(share.virtual_time());
+            return true;
+        }
         if self.n_waiting.load(SeqCst) == 0 && self.take() {
             self.runs(share.virtual_time());
             return true;
@@ -130,12 +151,23 @@ impl Scheduler {
         turn.take_grant()
     }
 
-    /// Ends the poll of a guest that now waits for the host, or has ended.
+    /// Ends the poll of a guest that now waits for the host.
     pub(crate) fn release(&self, share: &Share, turn: &Turn, ran: Duration) {
         self.charge(share, ran);
+        share.was_idle();
         if turn.end_beyond() {
             self.n_beyond.fetch_sub(1, SeqCst);
         } else {
+            self.give_back();
+        }
+    }
+
+    /// Ends the last poll of a call.
+    pub(crate) fn end_call(&self, share: &Share, turn: &Turn, ran: Duration) {
+        self.charge(share, ran);
+        if turn.end_beyond() {
+            self.n_beyond.fetch_sub(1, SeqCst);
+        } else if !self.keep(share) {
             self.give_back();
         }
     }

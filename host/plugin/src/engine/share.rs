@@ -4,7 +4,7 @@ use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -12,6 +12,7 @@ use std::{
 use super::{
     background::{Background, Run},
     nanos,
+    scheduler::{KeptPermit, Scheduler},
 };
 
 /// The weight of a plugin whose file has none.
@@ -42,7 +43,7 @@ pub struct Share {
 
 #[derive(Debug)]
 struct Shared {
-    background: Arc<Background>,
+    scheduler: Arc<Scheduler>,
     id: u64,
     weight: AtomicU32,
     /// The CPU time of its guests in nanoseconds, scaled to the default weight. Has room for five years of a
@@ -52,21 +53,30 @@ struct Shared {
     poll: AtomicU64,
     /// How many of its guests wait for a permit.
     n_waiting: AtomicU32,
+    /// Whether a permit is kept between its calls.
+    keeps_permits: AtomicBool,
+    kept: Arc<KeptPermit>,
+    /// Its calls follow each other: it waits neither for a reason to call nor for the host. Only of a plugin
+    /// that keeps permits.
+    is_steady: AtomicBool,
 }
 
 // === impl Share ===
 
 impl Share {
-    pub(super) fn new(background: Arc<Background>, id: u64, weight: u32) -> Self {
+    pub(super) fn new(scheduler: Arc<Scheduler>, id: u64, weight: u32) -> Self {
         let weight = AtomicU32::new(clamp(weight));
         Self {
             shared: Arc::new(Shared {
-                background,
+                scheduler,
                 id,
                 weight,
                 virtual_time: AtomicU64::new(0),
                 poll: AtomicU64::new(nanos(BRIEF)),
                 n_waiting: AtomicU32::new(0),
+                keeps_permits: AtomicBool::new(false),
+                kept: Arc::default(),
+                is_steady: AtomicBool::new(false),
             }),
         }
     }
@@ -88,6 +98,51 @@ impl Share {
     pub fn belongs_in_background(&self) -> bool {
         (self.shared.poll.load(Relaxed) > nanos(BRIEF) || self.shared.n_waiting.load(Relaxed) > 0)
             && self.background().is_available()
+    }
+
+    /// From now on the plugin's next call gets the permit of one that ended, while the plugin has used less
+    /// than the others. Otherwise these run between any two of its calls, whatever its weight.
+    ///
+    /// Until that call no guest has the permit. The caller says with
+    /// [`no_call_follows`](Self::no_call_follows) that there is none; if it does not, the permit is free at the
+    /// second tick.
+    pub fn keep_permits(&self) {
+        self.shared.keeps_permits.store(true, Relaxed);
+    }
+
+    /// Notes that no further call begins for now.
+    pub fn no_call_follows(&self) {
+        self.was_idle();
+        self.pass_permit_on();
+    }
+
+    /// Gives back the permit that is kept: the next call does not begin at once.
+    pub fn pass_permit_on(&self) {
+        if self.shared.kept.is_there() {
+            self.shared.scheduler.give_back_kept(self);
+        }
+    }
+
+    pub(super) fn keeps_permits(&self) -> bool {
+        self.shared.keeps_permits.load(Relaxed)
+    }
+
+    /// Notes that it waited for something other than a permit.
+    pub(super) fn was_idle(&self) {
+        self.shared.is_steady.store(false, Relaxed);
+    }
+
+    /// Notes that a guest wants to run. Returns whether the plugin was not idle since it last did.
+    pub(super) fn wants_to_run(&self) -> bool {
+        let was_steady = self.shared.is_steady.load(Relaxed);
+        if !was_steady && self.keeps_permits() {
+            self.shared.is_steady.store(true, Relaxed);
+        }
+        was_steady
+    }
+
+    pub(super) fn kept(&self) -> &Arc<KeptPermit> {
+        &self.shared.kept
     }
 
     /// Notes that a guest waits for a permit.
@@ -119,7 +174,7 @@ impl Share {
     }
 
     pub(super) fn background(&self) -> &Background {
-        &self.shared.background
+        self.shared.scheduler.background()
     }
 
     pub(super) fn id(&self) -> u64 {

@@ -85,6 +85,7 @@ impl TickerState {
             let Some(engine) = engine.upgrade() else { return };
             engine.increment_epoch();
             drop(engine);
+            self.scheduler.tick();
             if self.scheduler.is_busy() {
                 idle = 0;
             } else if idle < TICKS_BEFORE_SLEEP {

@@ -119,10 +119,13 @@ impl<F: Future> Future for Run<'_, F> {
             this.waits_since = Some(ended);
             return Poll::Pending;
         }
-        engine.scheduler().release(share, turn, ran);
         match polled {
-            Poll::Ready(answer) => Poll::Ready((Some(answer), ended)),
+            Poll::Ready(answer) => {
+                engine.scheduler().end_call(share, turn, ran);
+                Poll::Ready((Some(answer), ended))
+            }
             Poll::Pending => {
+                engine.scheduler().release(share, turn, ran);
                 ready!(this.poll_timer(ended, context));
                 Poll::Ready((None, ended))
             }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 use futures::task::noop_waker_ref;
 
@@ -8,7 +8,7 @@ const SLICE: Duration = Duration::from_millis(1);
 
 /// Guests that always want to run, and how many slices each had.
 struct Busy {
-    scheduler: Scheduler,
+    scheduler: Arc<Scheduler>,
     guests: Vec<(Share, Arc<Turn>)>,
     /// The guests with a permit.
     running: VecDeque<usize>,
@@ -244,12 +244,13 @@ fn a_dropped_guest_leaves_the_queue_or_returns_its_permit() {
 /// Many threads take and return permits; none is lost, and no guest waits while a permit is free.
 #[test]
 fn no_permit_and_no_guest_is_lost() {
-    let scheduler = Arc::new(Scheduler::new(2));
+    let scheduler = Scheduler::new(2);
     let threads: Vec<_> = (0..8)
         .map(|n| {
             let scheduler = Arc::clone(&scheduler);
             std::thread::spawn(move || {
-                let (share, turn) = (scheduler.share(100), Arc::new(Turn::new()));
+                let (share, turn) = (scheduler.share(100 * (n + 1)), Arc::new(Turn::new()));
+                share.keep_permits();
                 let mut polls = BTreeMap::<bool, u32>::new();
                 for round in 0..20_000_u32 {
                     let at_once = scheduler.acquire(&share, &turn, &thread_waker());
@@ -265,13 +266,29 @@ fn no_permit_and_no_guest_is_lost() {
                         scheduler.end_slice(&share, &turn, &thread_waker(), Duration::from_nanos(100));
                         wait(&turn);
                     }
-                    scheduler.release(&share, &turn, Duration::from_nanos(100));
+                    scheduler.end_call(&share, &turn, Duration::from_nanos(100));
+                    if round % 16 == n {
+                        share.no_call_follows();
+                    }
                 }
+                share.no_call_follows();
                 polls
             })
         })
         .collect();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let ticker = std::thread::spawn({
+        let (scheduler, is_over) = (Arc::clone(&scheduler), Arc::clone(&is_over));
+        move || {
+            while !is_over.load(Relaxed) {
+                scheduler.tick();
+                std::thread::yield_now();
+            }
+        }
+    });
     let all: u32 = threads.into_iter().flat_map(|it| it.join().unwrap().into_values()).sum();
+    is_over.store(true, Relaxed);
+    ticker.join().unwrap();
     assert_eq!(all, 160_000);
     assert_eq!(scheduler.n_free.load(SeqCst), 2);
     assert_eq!(scheduler.n_waiting.load(SeqCst), 0);
@@ -315,4 +332,121 @@ async fn promise_4_a_plugin_that_has_used_more_than_others_belongs_in_the_backgr
     assert!(!busy.arrives(often));
     busy.scheduler.forget(&share, &busy.guests[often].1);
     assert!(!share.belongs_in_background(), "its call was dropped");
+}
+
+/// Lets a plugin with one lane, whose calls are shorter than a slice, run beside others that always want to
+/// run. Returns the CPU time of the first one, and of all others together.
+fn one_call_after_the_other(n_permits: usize, weight: u32, n_others: usize, call: Duration) -> [Duration; 2] {
+    let mut busy = Busy::new(n_permits, &vec![100; n_others]);
+    let share = busy.scheduler.share(weight);
+    share.keep_permits();
+    // Long enough that its guests are not brief.
+    (0..20).for_each(|_| share.charge(SLICE));
+    busy.guests.push((share, Arc::new(Turn::new())));
+    busy.slices.push(0);
+    let mut ran = [Duration::ZERO; 2];
+    let mut wants_to_run = true;
+    for _ in 0..20_000 {
+        if std::mem::take(&mut wants_to_run) {
+            busy.arrives(n_others);
+        }
+        if busy.running.front() == Some(&n_others) {
+            busy.running.pop_front();
+            let (share, turn) = &busy.guests[n_others];
+            busy.scheduler.end_call(share, turn, call);
+            ran[0] += call;
+            busy.begin_granted();
+            wants_to_run = true;
+        } else {
+            busy.step(SLICE);
+            ran[1] += SLICE;
+        }
+    }
+    ran
+}
+
+#[test]
+fn one_short_call_after_the_other_gets_cpu_time_by_its_weight() {
+    for (weight, expected) in [(100, 1.0 / 4.0), (300, 3.0 / 4.0), (1_000, 10.0 / 4.0)] {
+        let [one, others] = one_call_after_the_other(1, weight, 4, SLICE / 2).map(|ran| ran.as_secs_f64());
+        let ratio = one / others;
+        assert!((ratio / expected - 1.0).abs() < 0.1, "weight {weight}: {ratio} for {expected}");
+    }
+}
+
+#[test]
+fn a_kept_permit_is_given_back_when_no_call_follows_and_at_the_second_tick() {
+    for says_so in [true, false] {
+        let mut busy = Busy::new(1, &[1_000, 100]);
+        let (share, turn) = busy.guests[0].clone();
+        busy.scheduler.end_call(&share, &turn, SLICE);
+        assert_eq!(
+            busy.guests[1].1.state(),
+            TurnState::Granted,
+            "only a plugin that asks for it keeps permits"
+        );
+        busy.scheduler.release(&busy.guests[1].0, &busy.guests[1].1, SLICE);
+        busy.guests[1].1.set_state(TurnState::Idle);
+
+        share.keep_permits();
+        assert!(busy.arrives(0) && !busy.arrives(1));
+        let (share, turn) = busy.guests[0].clone();
+        busy.scheduler.end_call(&share, &turn, SLICE / 10);
+        assert_eq!(busy.guests[1].1.state(), TurnState::Waits);
+        assert!(busy.scheduler.is_busy(), "the ticks go on");
+        if says_so {
+            share.no_call_follows();
+        } else {
+            busy.scheduler.tick();
+            assert_eq!(busy.guests[1].1.state(), TurnState::Waits);
+            busy.scheduler.tick();
+        }
+        assert_eq!(busy.guests[1].1.state(), TurnState::Granted);
+        busy.scheduler.release(&busy.guests[1].0, &busy.guests[1].1, SLICE);
+        share.no_call_follows();
+        busy.scheduler.tick();
+        assert_eq!(busy.scheduler.n_free.load(SeqCst), 1, "it is given back once");
+    }
+}
+
+/// The others are between two calls when the permit becomes free, and ask for it before the plugin that has
+/// used less.
+#[test]
+fn a_permit_is_kept_also_while_the_others_are_between_two_calls() {
+    let mut busy = Busy::new(1, &[300, 100]);
+    busy.guests.iter().for_each(|(share, _)| share.keep_permits());
+    let mut n_calls = [0_u32; 2];
+    let mut ended = 1;
+    for _ in 0..4_000 {
+        let n = busy.running.pop_front().unwrap();
+        n_calls[n] += 1;
+        let (share, turn) = busy.guests[n].clone();
+        busy.scheduler.end_call(&share, &turn, SLICE / 2);
+        busy.begin_granted();
+        // The one that ended its call before comes first, if it does not wait.
+        for n in [ended, n] {
+            if busy.guests[n].1.state() == TurnState::Idle && !busy.running.contains(&n) {
+                busy.arrives(n);
+            }
+        }
+        ended = n;
+    }
+    let ratio = f64::from(n_calls[0]) / f64::from(n_calls[1]);
+    assert!((ratio / 3.0 - 1.0).abs() < 0.1, "{n_calls:?}");
+}
+
+/// A plugin that cannot use its share, since it has one lane, has no more credit than one slice.
+#[test]
+fn a_kept_permit_is_no_unbounded_credit() {
+    let mut busy = Busy::new(2, &[100, 100]);
+    busy.guests[0].0.keep_permits();
+    for _ in 0..1_000 {
+        let (share, turn) = busy.guests[0].clone();
+        busy.running.retain(|n| *n != 0);
+        busy.scheduler.end_call(&share, &turn, SLICE / 10);
+        busy.step(SLICE);
+        assert!(busy.arrives(0));
+    }
+    let [steady, other] = [0, 1].map(|n| busy.guests[n].0.virtual_time());
+    assert!(other - steady <= CREDIT + nanos(SLICE) * 2, "{steady} {other}");
 }

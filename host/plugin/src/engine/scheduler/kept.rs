@@ -1,0 +1,100 @@
+//! Permits that are kept between two calls of a plugin.
+
+use std::sync::{
+    Arc,
+    atomic::{
+        AtomicU8,
+        Ordering::{Relaxed, SeqCst},
+    },
+};
+
+use super::{LEAD, Scheduler, Share};
+
+/// A permit that a plugin keeps for its next call; or none. At most one for each plugin.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct KeptPermit(AtomicU8);
+
+/// There is none.
+const NONE: u8 = 0;
+const NEW: u8 = 1;
+/// There is one, and there was one at the last tick.
+const OLD: u8 = 2;
+
+// === impl KeptPermit ===
+
+impl KeptPermit {
+    pub(in crate::engine) fn is_there(&self) -> bool {
+        self.0.load(Relaxed) != NONE
+    }
+
+    /// Takes the permit. Returns whether there was one.
+    pub(super) fn take(&self) -> bool {
+        self.is_there() && self.0.swap(NONE, SeqCst) != NONE
+    }
+
+    /// Notes a tick. Returns whether there is a permit, which is old now.
+    fn grows_old(&self) -> bool {
+        self.0.compare_exchange(NEW, OLD, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Takes the permit if it was there at the last tick.
+    fn take_old(&self) -> bool {
+        self.0.compare_exchange(OLD, NONE, SeqCst, SeqCst).is_ok()
+    }
+}
+
+// === impl Scheduler ===
+
+impl Scheduler {
+    /// Keeps the permit of a call that ended for the next call of its plugin, if that one is before all that
+    /// wait, and before those that ask for a permit meanwhile. Returns whether it is kept.
+    pub(super) fn keep(&self, share: &Share) -> bool {
+        if !share.keeps_permits() || self.n_free.load(SeqCst) > 0 || share.kept().is_there() {
+            return false;
+        }
+        let used = share.virtual_time();
+        if self.n_waiting.load(SeqCst) == 0 && !self.is_behind(used) {
+            return false;
+        }
+        let mut queue = self.queue.lock();
+        let is_first = queue.order.first().map_or_else(|| self.is_behind(used), |(key, _)| used < *key);
+        if !is_first {
+            return false;
+        }
+        let kept = share.kept();
+        if kept.0.compare_exchange(NONE, NEW, SeqCst, SeqCst).is_err() {
+            // Another call of the plugin ended at the same time.
+            return false;
+        }
+        if !queue.kept.iter().any(|other| Arc::ptr_eq(other, kept)) {
+            queue.kept.push(Arc::clone(kept));
+        }
+        true
+    }
+
+    /// Returns whether a plugin at this virtual time has used less than those that run.
+    fn is_behind(&self, used: u64) -> bool {
+        used.saturating_add(LEAD) < self.virtual_time.load(Relaxed)
+    }
+
+    /// Gives back the permit that a plugin keeps.
+    pub(in crate::engine) fn give_back_kept(&self, share: &Share) {
+        if share.kept().take() {
+            self.give_back();
+        }
+    }
+
+    /// Gives back the permits that are kept for longer than a tick. Their plugins did not say that no call
+    /// follows, or prepare one for long.
+    pub(in crate::engine) fn tick(&self) {
+        if self.n_free.load(Relaxed) == self.n_permits {
+            return;
+        }
+        let mut n_old = 0;
+        self.queue.lock().kept.retain(|kept| {
+            n_old += usize::from(kept.take_old());
+            kept.grows_old()
+        });
+        (0..n_old).for_each(|_| self.give_back());
+    }
+}

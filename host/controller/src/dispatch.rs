@@ -230,6 +230,9 @@ impl Dispatcher {
                     let polled =
                         self.poll_next(cx, cancelled.as_mut(), led.as_mut(), active.as_mut(), &mut calls);
                     slice.turned(polled.is_pending());
+                    if polled.is_pending() {
+                        calls.dispatcher_waits();
+                    }
                     polled
                 });
                 // No arm awaits, so the task keeps no room for `Next`.
@@ -261,12 +264,16 @@ impl Dispatcher {
                     && active.has_woken()
                 {
                     // In a box, since few plugins have keys that wake.
-                    Box::pin(self.queue_woken(active, &mut slice, calls.has_inline())).await;
+                    Box::pin(self.queue_woken(active, &mut slice, calls.slice_owner())).await;
                 }
-                slice.end_if_due(calls.has_inline()).await;
+                if slice.is_over() {
+                    calls.slice_ends();
+                    slice.end_if_due(calls.slice_owner()).await;
+                }
             }
-            // Its permit is for others, while the last calls end.
+            // Its permits are for others, while the last calls end.
             drop(slice);
+            calls.slice_ends();
             let ending = async {
                 while !calls.is_empty() {
                     let ended = poll_fn(|cx| calls.poll_ended(cx)).await;

@@ -11,12 +11,13 @@ use std::task::{Context, Poll};
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use oarlock_plugin::CallError;
-use oarlock_plugin::engine::Share;
+use oarlock_plugin::engine::{DEFAULT_WEIGHT, Share};
 use tokio::time::Instant;
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::call::{Answering, Instance, MakeInstance, PreparedCall};
 use super::due_call::{CallId, DueCall};
+use super::slice::SliceOwner;
 use super::trace::TracedCall;
 use crate::tasks::Tasks;
 
@@ -25,6 +26,8 @@ pub(super) struct Calls {
     tasks: Tasks,
     /// The plugin's share of the CPU, from the first job on.
     share: Option<Share>,
+    /// A job has begun since one ended.
+    has_begun: bool,
     /// The call of the only lane. The box is used again for the next call.
     inline: ReusableBoxFuture<'static, Ended>,
     is_inline_busy: bool,
@@ -90,6 +93,7 @@ impl Calls {
         Self {
             tasks,
             share: None,
+            has_begun: false,
             inline: nothing(),
             is_inline_busy: false,
             apart: FuturesUnordered::new(),
@@ -107,9 +111,26 @@ impl Calls {
         usize::from(self.is_inline_busy) + self.apart.len()
     }
 
-    /// Returns whether a call is in progress within this task.
-    pub(super) fn has_inline(&self) -> bool {
-        self.is_inline_busy
+    /// Returns what the end of a slice depends on.
+    pub(super) fn slice_owner(&self) -> SliceOwner {
+        let weight = self.share.as_ref().map_or(DEFAULT_WEIGHT, Share::weight);
+        SliceOwner { has_call: self.is_inline_busy, weight }
+    }
+
+    /// Notes that the dispatcher waits.
+    pub(super) fn dispatcher_waits(&self) {
+        if !self.has_begun
+            && let Some(share) = &self.share
+        {
+            share.no_call_follows();
+        }
+    }
+
+    /// Notes that the dispatcher makes no call until it has a permit for its next slice.
+    pub(super) fn slice_ends(&self) {
+        if let Some(share) = &self.share {
+            share.pass_permit_on();
+        }
     }
 
     /// Returns whether a call about this object or key is in progress.
@@ -125,8 +146,10 @@ impl Calls {
     /// Begins a job: within this task, or in a task of its own.
     pub(super) fn begin(&mut self, job: Job, is_inline: bool) {
         self.busy.extend(job.work.as_ref().and_then(|work| work.id));
+        self.has_begun = true;
         if self.share.is_none() {
             self.share = job.maker.share().cloned();
+            self.share.iter().for_each(Share::keep_permits);
         }
         if is_inline && !self.is_inline_busy {
             self.inline.set(job.run());
@@ -157,7 +180,7 @@ impl Calls {
     /// Frees the memory that is kept for the next calls.
     pub(super) fn free_spare(&mut self) {
         if self.is_empty() {
-            *self = Self::new(self.tasks.clone());
+            *self = Self { share: self.share.take(), ..Self::new(self.tasks.clone()) };
         }
     }
 
@@ -165,7 +188,8 @@ impl Calls {
     pub(super) fn switch(&mut self) -> Vec<DueCall> {
         if std::mem::take(&mut self.is_inline_busy) {
             let inline = std::mem::replace(&mut self.inline, nothing());
-            self.apart.push(Box::pin(inline));
+            // In a task of its own: its guest may get a permit while the dispatcher waits for its next slice.
+            self.apart.push(Box::pin(self.tasks.apart(inline)));
         }
         std::mem::take(&mut self.held).into_iter().map(|(_, due)| due).collect()
     }
@@ -175,6 +199,7 @@ impl Calls {
         if self.is_inline_busy {
             if let Poll::Ready(ended) = self.inline.poll(cx) {
                 self.is_inline_busy = false;
+                self.has_begun = false;
                 return Poll::Ready(ended);
             }
             self.move_if_due();
@@ -183,7 +208,10 @@ impl Calls {
             return Poll::Pending;
         }
         match self.apart.poll_next_unpin(cx) {
-            Poll::Ready(Some(ended)) => Poll::Ready(ended),
+            Poll::Ready(Some(ended)) => {
+                self.has_begun = false;
+                Poll::Ready(ended)
+            }
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }

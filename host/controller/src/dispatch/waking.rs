@@ -15,7 +15,7 @@ use oarlock_informer::{Notification, listener::Delivery};
 use super::Dispatcher;
 use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliveryState};
 use super::due_call::Outcome;
-use super::slice::Slice;
+use super::slice::{Slice, SliceOwner};
 use crate::plan::SubscriptionPlan;
 use crate::traces::EventTrace;
 
@@ -71,7 +71,12 @@ impl Dispatcher {
     }
 
     /// Queues the keys that were woken. If the queue is full, the next turn tries again.
-    pub(super) async fn queue_woken(&self, active: &mut ActiveGeneration, slice: &mut Slice, has_call: bool) {
+    pub(super) async fn queue_woken(
+        &self,
+        active: &mut ActiveGeneration,
+        slice: &mut Slice,
+        owner: SliceOwner,
+    ) {
         let sets = self.queue.read_sets();
         // A queue that is full for the first key is full for the others.
         let cause = active.woken_by.take();
@@ -90,7 +95,7 @@ impl Dispatcher {
             }
             n_queued += 1;
             if n_queued.is_multiple_of(SLICE) {
-                slice.end_early(has_call).await;
+                slice.end_early(owner).await;
             }
         }
     }

@@ -104,8 +104,8 @@ impl Share {
     /// than the others. Otherwise these run between any two of its calls, whatever its weight.
     ///
     /// Until that call no guest has the permit. The caller says with
-    /// [`no_call_follows`](Self::no_call_follows) that there is none; if it does not, the permit is free at the
-    /// second tick.
+    /// [`no_call_follows`](Self::no_call_follows) that there is none; if it does not, the permit is
+    /// free at the second tick.
     pub fn keep_permits(&self) {
         self.shared.keeps_permits.store(true, Relaxed);
     }

@@ -22,14 +22,14 @@ const LEAD: u64 = 2 * LENGTH.as_nanos() as u64;
 /// switch and no command; so here a weight below 10 counts as 10.
 const LARGEST_CHARGE: u64 = 10 * LENGTH.as_nanos() as u64;
 
-/// How far a dispatcher may be behind the one that got a permit last. More is no credit: it could not use its
-/// share.
+/// How far a dispatcher may be behind the one that got a permit last. More is no credit: it could not use
+/// its share.
 const CREDIT: u64 = 2 * LARGEST_CHARGE;
 
 /// Limits how many busy dispatchers are in the queues of the workers. The others wait here, in the order of
 /// their [virtual time](VirtualTime). So a task of the host waits behind a few slices, and not behind one for
-/// each plugin with a backlog; and busy plugins with short calls get time in proportion to their weight, since
-/// their guests run within their dispatchers' slices.
+/// each plugin with a backlog; and busy plugins with short calls get time in proportion to their weight,
+/// since their guests run within their dispatchers' slices.
 ///
 /// A dispatcher that has waited for something runs its first slice without a permit: a plugin that is called
 /// now and then does not wait behind busy ones.

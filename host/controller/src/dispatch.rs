@@ -64,6 +64,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::channel::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
@@ -240,7 +241,8 @@ impl Dispatcher {
                     Next::Stop => break,
                     Next::Lead => self.lead(active.as_mut()),
                     Next::Ended(ended) => {
-                        slice.reached(ended.at);
+                        // One on another thread may have ended long ago.
+                        slice.reached(if ended.is_inline { ended.at } else { Instant::now() });
                         self.ended(active.as_mut(), &mut draining, &mut calls, ended);
                     }
                     Next::Step(step) => {
@@ -263,6 +265,7 @@ impl Dispatcher {
                 if let Some(active) = &mut active
                     && active.has_woken()
                 {
+                    calls.slice_ends();
                     // In a box, since few plugins have keys that wake.
                     Box::pin(self.queue_woken(active, &mut slice, calls.slice_owner())).await;
                 }
@@ -276,7 +279,11 @@ impl Dispatcher {
             calls.slice_ends();
             let ending = async {
                 while !calls.is_empty() {
-                    let ended = poll_fn(|cx| calls.poll_ended(cx)).await;
+                    let ended = poll_fn(|cx| {
+                        calls.dispatcher_waits();
+                        calls.poll_ended(cx)
+                    });
+                    let ended = ended.await;
                     self.ended(active.as_mut(), &mut draining, &mut calls, ended);
                 }
             };

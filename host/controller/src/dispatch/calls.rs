@@ -65,6 +65,8 @@ pub(super) struct Ended {
     pub(super) instance: Option<Box<dyn Instance>>,
     /// The instance was made for this job.
     pub(super) is_fresh: bool,
+    /// The job ran within the dispatcher's task, so this is when the dispatcher hears of its end.
+    pub(super) is_inline: bool,
     pub(super) at: Instant,
     /// The object or key that the job was about.
     pub(super) id: Option<CallId>,
@@ -126,9 +128,11 @@ impl Calls {
         }
     }
 
-    /// Notes that the dispatcher makes no call until it has a permit for its next slice.
+    /// Notes that the dispatcher begins no call until it has a permit for its next slice.
     pub(super) fn slice_ends(&self) {
-        if let Some(share) = &self.share {
+        if !self.has_begun
+            && let Some(share) = &self.share
+        {
             share.pass_permit_on();
         }
     }
@@ -157,10 +161,15 @@ impl Calls {
             self.move_if_due();
             return;
         }
+        self.push_apart(job.run());
+    }
+
+    /// Runs a job in a task of its own.
+    fn push_apart(&mut self, job: impl Future<Output = Ended> + Send + 'static) {
         let call: Pin<Box<dyn Future<Output = Ended> + Send>> = match &self.share {
-            None => Box::pin(self.tasks.apart(job.run())),
+            None => Box::pin(self.tasks.apart(job)),
             Some(share) => {
-                let call = self.tasks.run_guest(share, job.run());
+                let call = self.tasks.run_guest(share, job);
                 if call.is_in_background() { Box::pin(call) } else { Box::pin(self.tasks.apart(call)) }
             }
         };
@@ -188,8 +197,8 @@ impl Calls {
     pub(super) fn switch(&mut self) -> Vec<DueCall> {
         if std::mem::take(&mut self.is_inline_busy) {
             let inline = std::mem::replace(&mut self.inline, nothing());
-            // In a task of its own: its guest may get a permit while the dispatcher waits for its next slice.
-            self.apart.push(Box::pin(self.tasks.apart(inline)));
+            // Its guest may get a permit while the dispatcher waits for its next slice.
+            self.push_apart(inline);
         }
         std::mem::take(&mut self.held).into_iter().map(|(_, due)| due).collect()
     }
@@ -208,8 +217,9 @@ impl Calls {
             return Poll::Pending;
         }
         match self.apart.poll_next_unpin(cx) {
-            Poll::Ready(Some(ended)) => {
+            Poll::Ready(Some(mut ended)) => {
                 self.has_begun = false;
+                ended.is_inline = false;
                 Poll::Ready(ended)
             }
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
@@ -242,7 +252,16 @@ impl Job {
         let Self { generation, lane, instance, maker, work } = self;
         let is_fresh = instance.is_none();
         let id = work.as_ref().and_then(|work| work.id);
-        let ended_at = |at, instance, what| Ended { generation, lane, instance, is_fresh, at, id, what };
+        let ended_at = |at, instance, what| Ended {
+            generation,
+            lane,
+            instance,
+            is_fresh,
+            is_inline: true,
+            at,
+            id,
+            what,
+        };
         let ended = |instance, what| ended_at(Instant::now(), instance, what);
         let made = match instance {
             Some(instance) => Ok(instance),

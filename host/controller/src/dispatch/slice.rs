@@ -35,8 +35,6 @@ pub(super) struct Slice {
     /// When a slice that is not the first one began.
     resumed: Option<Instant>,
     began: Option<Instant>,
-    /// The last time that was noted.
-    reached: Option<Instant>,
     /// The time of the recent past.
     recent: Option<Instant>,
     is_over: bool,
@@ -64,7 +62,6 @@ impl Slice {
             n_turns: 0,
             resumed: None,
             began: None,
-            reached: None,
             recent: None,
             is_over: false,
         }
@@ -74,9 +71,9 @@ impl Slice {
     pub(super) fn turned(&mut self, waits: bool) {
         if waits {
             if self.permit.is_some()
-                && let (Some(began), Some(reached)) = (self.resumed, self.reached)
+                && let Some(began) = self.resumed
             {
-                self.used.charge(reached.saturating_duration_since(began), self.weight);
+                self.used.charge(Instant::now().saturating_duration_since(began), self.weight);
             }
             self.end();
         } else {
@@ -85,12 +82,10 @@ impl Slice {
         }
     }
 
-    /// Notes the time. The end of a call has read it, which may have been before the slice: a call on another
-    /// thread ends while the dispatcher waits for its permit.
+    /// Notes the time. The end of a call has read it, which may have been before the slice.
     pub(super) fn reached(&mut self, now: Instant) {
         let at = self.resumed.map_or(now, |resumed| now.max(resumed));
         let began = *self.began.get_or_insert(at);
-        self.reached = Some(at);
         self.recent = (at == now).then_some(now);
         self.is_over |= at.saturating_duration_since(began) >= LENGTH;
     }
@@ -133,7 +128,7 @@ impl Slice {
 
     fn end(&mut self) {
         (self.permit, self.n_turns, self.is_over) = (None, 0, false);
-        (self.resumed, self.began, self.reached, self.recent) = (None, None, None, None);
+        (self.resumed, self.began, self.recent) = (None, None, None);
     }
 }
 
@@ -241,7 +236,7 @@ mod tests {
         assert!(n_seen <= 16 * SLICES, "{n_seen} polls of the others in {SLICES} slices");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn promise_4_a_slice_that_ends_early_passes_its_permit_on() {
         let limit = BusyLimit::new(1);
         let mut holders: Vec<_> = (0..PER_WORKER).map(|_| Slice::new(limit.clone())).collect();
@@ -325,6 +320,7 @@ mod tests {
     }
 
     /// Runs dispatchers with these weights that are always busy. Returns how many slices each had.
+    #[expect(clippy::disallowed_methods, reason = "the tasks end with the test")]
     async fn slices_of(weights: &'static [u32], n_slices: u32) -> Vec<u32> {
         let limit = BusyLimit::new(1);
         let counts: Arc<Vec<AtomicU32>> = Arc::new(weights.iter().map(|_| AtomicU32::new(0)).collect());
@@ -358,7 +354,7 @@ mod tests {
         }
     }
 
-    /// The end of a call on another thread may be older than the slice in which the dispatcher hears of it.
+    /// The end of a call may be older than the slice in which the dispatcher hears of it.
     #[tokio::test(start_paused = true)]
     async fn the_time_before_a_slice_does_not_count() {
         let mut slice = Slice::new(BusyLimit::new(1));

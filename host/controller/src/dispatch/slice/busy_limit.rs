@@ -18,9 +18,12 @@ pub(super) const PER_WORKER: usize = 2;
 /// their share.
 const LEAD: u64 = 2 * LENGTH.as_nanos() as u64;
 
-/// The most that one slice counts, in nanoseconds. While a dispatcher waits for its permit, it looks for no
-/// switch and no command; so here a weight below 10 counts as 10.
-const LARGEST_CHARGE: u64 = 10 * LENGTH.as_nanos() as u64;
+/// The weight that a smaller one counts as here. While a dispatcher waits for its permit, it looks for no
+/// switch and no command.
+const LEAST_WEIGHT: u32 = 10;
+
+/// The most that one slice counts, in nanoseconds: twice its length with the least weight.
+const LARGEST_CHARGE: u64 = 20 * LENGTH.as_nanos() as u64;
 
 /// How far a dispatcher may be behind the one that got a permit last. More is no credit: it could not use
 /// its share.
@@ -176,7 +179,7 @@ impl VirtualTime {
     /// Adds the time of a slice, or of a part of one.
     pub(super) fn charge(&mut self, ran: Duration, weight: u32) {
         let ran = u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX);
-        let scaled = ran.saturating_mul(DEFAULT_WEIGHT.into()) / u64::from(weight.max(1));
+        let scaled = ran.saturating_mul(DEFAULT_WEIGHT.into()) / u64::from(weight.max(LEAST_WEIGHT));
         self.0 = self.0.saturating_add(scaled.min(LARGEST_CHARGE));
     }
 }

@@ -15,7 +15,7 @@ use ignore::WalkBuilder;
 use serde_json::Value;
 
 /// The contract, the SDKs and the templates, in the repository.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 20] = [
     "guest-sdk/c/include",
     "guest-sdk/c/src",
     "guest-sdk/c/testing",
@@ -24,6 +24,7 @@ const SOURCES: [&str; 19] = [
     "guest-sdk/python-kopf/src",
     "guest-sdk/python/src",
     "guest-sdk/rust/Cargo.toml",
+    "guest-sdk/rust/allocator",
     "guest-sdk/rust/bindings",
     "guest-sdk/rust/derive",
     "guest-sdk/rust/full-world",

@@ -94,7 +94,6 @@ pub use work_queue::{WorkKey, requeue_after, work_key};
 #[doc(hidden)]
 pub use export::__private;
 
-/// Its code is 7 KiB smaller than that of the standard library's, and the host compiles all code of a plugin.
+// It sets the global allocator.
 #[cfg(all(feature = "allocator", target_family = "wasm"))]
-#[global_allocator]
-static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+use oarlock_sdk_allocator as _;

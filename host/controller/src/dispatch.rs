@@ -59,7 +59,7 @@ mod waking;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -228,11 +228,16 @@ impl Dispatcher {
             let mut slice = Slice::new(self.shared.busy_limit.clone());
             loop {
                 let next = poll_fn(|cx| {
-                    let polled =
-                        self.poll_next(cx, cancelled.as_mut(), led.as_mut(), active.as_mut(), &mut calls);
-                    slice.turned(polled.is_pending());
-                    if polled.is_pending() {
-                        calls.dispatcher_waits();
+                    let (cancelled, led) = (cancelled.as_mut(), led.as_mut());
+                    let polled = self.poll_next(cx, cancelled, led, active.as_mut(), &mut calls, &mut slice);
+                    match &polled {
+                        // It waits for a slice, not for work.
+                        _ if !slice.has_begun() => {}
+                        Poll::Ready(_) => slice.turned(),
+                        Poll::Pending => {
+                            slice.dispatcher_waits(calls.slice_owner());
+                            calls.pass_permit_on();
+                        }
                     }
                     polled
                 });
@@ -265,22 +270,22 @@ impl Dispatcher {
                 if let Some(active) = &mut active
                     && active.has_woken()
                 {
-                    calls.slice_ends();
+                    calls.pass_permit_on();
                     // In a box, since few plugins have keys that wake.
                     Box::pin(self.queue_woken(active, &mut slice, calls.slice_owner())).await;
                 }
                 if slice.is_over() {
-                    calls.slice_ends();
-                    slice.end_if_due(calls.slice_owner()).await;
+                    calls.pass_permit_on();
+                    slice.end(calls.slice_owner());
                 }
             }
             // Its permits are for others, while the last calls end.
             drop(slice);
-            calls.slice_ends();
+            calls.pass_permit_on();
             let ending = async {
                 while !calls.is_empty() {
                     let ended = poll_fn(|cx| {
-                        calls.dispatcher_waits();
+                        calls.pass_permit_on();
                         calls.poll_ended(cx)
                     });
                     let ended = ended.await;
@@ -310,8 +315,9 @@ impl Dispatcher {
         self.show_phase(active.as_deref());
     }
 
-    /// Polls for what comes next: the end of a call, a step of the active generation, or, at intervals and
-    /// when there is nothing else, what the rest of the host wants.
+    /// Polls for what comes next: the end of a call, a step of the active generation, or what the rest of the
+    /// host wants. It looks for the latter at intervals, when there is nothing else, and while the dispatcher
+    /// waits for its slice.
     fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -319,16 +325,18 @@ impl Dispatcher {
         led: Pin<&mut impl Future<Output = ()>>,
         active: Option<&mut ActiveGeneration>,
         calls: &mut Calls,
+        slice: &mut Slice,
     ) -> Poll<Next> {
         self.n_turns = self.n_turns.wrapping_add(1);
         let is_at_interval = self.n_turns.is_multiple_of(CONTROL_INTERVAL);
         let mut control = Some((cancelled, led));
-        if is_at_interval
+        if (is_at_interval || !slice.has_begun())
             && let Some((cancelled, led)) = control.take()
             && let Poll::Ready(next) = self.poll_control(cx, cancelled, led)
         {
             return Poll::Ready(next);
         }
+        ready!(slice.poll_begun(cx));
         if let Poll::Ready(ended) = calls.poll_ended(cx) {
             return Poll::Ready(Next::Ended(ended));
         }

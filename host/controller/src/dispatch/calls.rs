@@ -119,17 +119,9 @@ impl Calls {
         SliceOwner { has_call: self.is_inline_busy, weight }
     }
 
-    /// Notes that the dispatcher waits.
-    pub(super) fn dispatcher_waits(&self) {
-        if !self.has_begun
-            && let Some(share) = &self.share
-        {
-            share.no_call_follows();
-        }
-    }
-
-    /// Notes that the dispatcher begins no call until it has a permit for its next slice.
-    pub(super) fn slice_ends(&self) {
+    /// Gives back the permit that is kept between two calls: the dispatcher waits for work, or for its next
+    /// slice.
+    pub(super) fn pass_permit_on(&self) {
         if !self.has_begun
             && let Some(share) = &self.share
         {

@@ -1,13 +1,17 @@
 //! The time slices of dispatchers, after which other tasks of their workers run.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::mem;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use oarlock_plugin::engine::DEFAULT_WEIGHT;
+use futures::FutureExt as _;
+use futures::channel::oneshot;
 use tokio::time::Instant;
 
 pub(crate) use self::busy_limit::BusyLimit;
+#[cfg(test)]
+pub(super) use self::busy_limit::PER_WORKER;
 use self::busy_limit::{BusyPermit, VirtualTime};
 
 mod busy_limit;
@@ -28,16 +32,33 @@ const TURNS: u32 = 256;
 pub(super) struct Slice {
     limit: BusyLimit,
     used: VirtualTime,
-    weight: u32,
-    /// None in a first slice, and after one that ended during a call.
-    permit: Option<BusyPermit>,
+    permit: Permit,
+    phase: Phase,
+    is_over: bool,
     n_turns: u32,
     /// When a slice that is not the first one began.
     resumed: Option<Instant>,
     began: Option<Instant>,
     /// The time of the recent past.
     recent: Option<Instant>,
-    is_over: bool,
+}
+
+#[derive(Debug, Default)]
+enum Permit {
+    /// In a first slice, and after one that ended during a call.
+    #[default]
+    None,
+    /// The next slice begins with it.
+    Awaited(oneshot::Receiver<BusyPermit>),
+    Held(BusyPermit),
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Begun,
+    Ended,
+    /// The next slice begins when the task's turn in the worker's queue comes.
+    BehindTheQueue,
 }
 
 /// What the end of a slice depends on.
@@ -57,29 +78,28 @@ impl Slice {
         Self {
             limit,
             used: VirtualTime::default(),
-            weight: DEFAULT_WEIGHT,
-            permit: None,
+            permit: Permit::None,
+            phase: Phase::Begun,
+            is_over: false,
             n_turns: 0,
             resumed: None,
             began: None,
             recent: None,
-            is_over: false,
         }
     }
 
-    /// Notes a turn of the dispatcher, or that it waits. A new slice begins after a wait.
-    pub(super) fn turned(&mut self, waits: bool) {
-        if waits {
-            if self.permit.is_some()
-                && let Some(began) = self.resumed
-            {
-                self.used.charge(Instant::now().saturating_duration_since(began), self.weight);
-            }
-            self.end();
-        } else {
-            self.n_turns += 1;
-            self.is_over |= self.n_turns >= TURNS;
+    /// Notes a turn of the dispatcher.
+    pub(super) fn turned(&mut self) {
+        self.n_turns += 1;
+        self.is_over |= self.n_turns >= TURNS;
+    }
+
+    /// Notes that the dispatcher waits for work. A new slice begins after that.
+    pub(super) fn dispatcher_waits(&mut self, owner: SliceOwner) {
+        if let (Permit::Held(_), Some(began)) = (&self.permit, self.resumed) {
+            self.used.charge(Instant::now().saturating_duration_since(began), owner.weight);
         }
+        self.reset();
     }
 
     /// Notes the time. The end of a call has read it, which may have been before the slice.
@@ -90,9 +110,14 @@ impl Slice {
         self.is_over |= at.saturating_duration_since(began) >= LENGTH;
     }
 
-    /// Returns whether the slice is over.
+    /// Returns whether the slice is to end.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// Returns whether this is within a slice, and not between two.
+    pub(super) fn has_begun(&self) -> bool {
+        self.phase == Phase::Begun
     }
 
     /// Takes the time that was noted last, if the dispatcher has neither waited nor done anything else since.
@@ -100,49 +125,56 @@ impl Slice {
         self.recent.take()
     }
 
-    /// Ends the slice early, as [`Slice::end_if_due`] does.
-    pub(super) async fn end_early(&mut self, owner: SliceOwner) {
-        self.is_over = true;
-        self.end_if_due(owner).await;
-    }
-
-    /// If the slice is over, lets the other tasks run that are in the worker's queue, and begins a new one.
-    pub(super) async fn end_if_due(&mut self, owner: SliceOwner) {
-        if !self.is_over {
-            return;
-        }
-        self.weight = owner.weight;
+    /// Ends the slice. The next one begins when [`Slice::poll_begun`] is ready.
+    pub(super) fn end(&mut self, owner: SliceOwner) {
         let began = self.resumed.or(self.began);
         let ran = began.map_or(LENGTH, |began| Instant::now().saturating_duration_since(began));
-        let permit = self.permit.take();
-        self.end();
+        let held = match mem::take(&mut self.permit) {
+            Permit::Held(permit) => Some(permit),
+            Permit::None | Permit::Awaited(_) => None,
+        };
+        self.reset();
+        self.phase = Phase::Ended;
         if owner.has_call {
             self.used.charge(ran, owner.weight);
-            drop(permit);
         } else {
-            self.permit = self.limit.next(permit, &mut self.used, ran, owner.weight).await;
+            self.permit = Permit::Awaited(self.limit.next(held, &mut self.used, ran, owner.weight));
         }
-        go_behind_the_queue().await;
-        self.resumed = Some(Instant::now());
     }
 
-    fn end(&mut self) {
-        (self.permit, self.n_turns, self.is_over) = (None, 0, false);
+    /// Polls for the begin of the next slice. Until then the other tasks run that are in the worker's queue.
+    /// Ready in a slice.
+    pub(super) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.phase {
+            Phase::Begun => Poll::Ready(()),
+            Phase::Ended => {
+                if let Permit::Awaited(permit) = &mut self.permit {
+                    self.permit = ready!(permit.poll_unpin(cx)).map_or(Permit::None, Permit::Held);
+                }
+                self.phase = Phase::BehindTheQueue;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Phase::BehindTheQueue => {
+                self.phase = Phase::Begun;
+                self.resumed = Some(Instant::now());
+                Poll::Ready(())
+            }
+        }
+    }
+
+    /// Ends the slice early, if it has begun, and waits for the next one.
+    pub(super) async fn end_early(&mut self, owner: SliceOwner) {
+        if self.has_begun() {
+            self.end(owner);
+        }
+        poll_fn(|cx| self.poll_begun(cx)).await;
+    }
+
+    fn reset(&mut self) {
+        (self.permit, self.n_turns, self.is_over) = (Permit::None, 0, false);
         (self.resumed, self.began, self.recent) = (None, None, None);
     }
-}
-
-/// Puts the task at the end of the worker's queue.
-async fn go_behind_the_queue() {
-    let mut is_later = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut is_later, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 #[cfg(test)]
@@ -154,18 +186,20 @@ mod tests {
     use futures::poll;
     use tokio::sync::Notify;
 
-    use super::busy_limit::PER_WORKER;
     use super::*;
 
     const OWNER: SliceOwner = SliceOwner { has_call: false, weight: 100 };
 
     impl Slice {
-        /// Ends the slice as if it had run for its length.
+        /// Ends the slice as if it had run for its length, and waits for the next one.
         async fn end_after_length(&mut self, owner: SliceOwner) {
-            self.is_over = true;
             self.resumed = Instant::now().checked_sub(LENGTH);
-            self.end_if_due(owner).await;
+            self.end_early(owner).await;
         }
+    }
+
+    async fn go_behind_the_queue() {
+        Slice::new(BusyLimit::new(1)).end_early(SliceOwner { has_call: true, weight: 100 }).await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -177,15 +211,15 @@ mod tests {
         assert!(!slice.is_over);
         slice.reached(began + LENGTH);
         assert!(slice.is_over);
-        slice.end_if_due(OWNER).await;
+        slice.end_early(OWNER).await;
         assert!(!slice.is_over);
         slice.reached(began + 2 * LENGTH);
         assert!(!slice.is_over, "the new slice begins here");
-        (0..TURNS - 1).for_each(|_| slice.turned(false));
+        (0..TURNS - 1).for_each(|_| slice.turned());
         assert!(!slice.is_over);
-        slice.turned(false);
+        slice.turned();
         assert!(slice.is_over);
-        slice.turned(true);
+        slice.dispatcher_waits(OWNER);
         slice.reached(began + 9 * LENGTH);
         assert!(!slice.is_over, "the time of a wait does not count");
     }
@@ -219,8 +253,7 @@ mod tests {
                 let before = n_passes.load(Relaxed);
                 for _ in 0..SLICES {
                     let mut slice = Slice::new(BusyLimit::new(1));
-                    slice.is_over = true;
-                    slice.end_if_due(OWNER).await;
+                    slice.end_early(OWNER).await;
                 }
                 n_passes.load(Relaxed) - before
             }
@@ -255,6 +288,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_dispatcher_that_ends_between_two_slices_keeps_no_permit() {
+        let limit = BusyLimit::new(1);
+        let mut holders: Vec<_> = (0..PER_WORKER).map(|_| Slice::new(limit.clone())).collect();
+        for holder in &mut holders {
+            holder.end_after_length(OWNER).await;
+        }
+        let [mut waits, mut granted, mut last] = [(); 3].map(|()| Slice::new(limit.clone()));
+        waits.end(OWNER);
+        granted.end(OWNER);
+        let mut next = pin!(last.end_after_length(OWNER));
+        assert!(poll!(&mut next).is_pending());
+        drop(waits);
+        // The second one gets the only permit, and ends before it sees that.
+        drop(holders.pop());
+        drop(granted);
+        next.await;
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_time_of_the_end_of_a_call_is_used_once_and_not_after_a_wait() {
         let mut slice = Slice::new(BusyLimit::new(1));
         let now = Instant::now();
@@ -262,7 +314,7 @@ mod tests {
         assert_eq!(slice.take_recent(), Some(now));
         assert_eq!(slice.take_recent(), None);
         slice.reached(now);
-        slice.turned(true);
+        slice.dispatcher_waits(OWNER);
         assert_eq!(slice.take_recent(), None);
         slice.reached(now);
         slice.end_early(OWNER).await;

@@ -9,6 +9,7 @@ mod failing;
 mod keys;
 mod losing_instances;
 mod rig;
+mod slices;
 mod standby;
 mod swapping;
 mod waking;

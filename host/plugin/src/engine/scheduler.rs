@@ -58,6 +58,9 @@ const LEAD: u64 = 1_000_000;
 /// share.
 const CREDIT: u64 = 2_500_000;
 
+/// The first key of an empty queue.
+const NO_KEY: u64 = u64::MAX;
+
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     n_permits: usize,
@@ -71,6 +74,9 @@ pub(crate) struct Scheduler {
     since_driver: AtomicU64,
     n_shares: AtomicU64,
     background: Background,
+    /// The first key of the queue's order. It changes with the queue locked, and is read without: what is
+    /// decided by it may be a little unfair, but loses no permit.
+    first_key: AtomicU64,
     queue: Mutex<Queue>,
 }
 
@@ -105,6 +111,7 @@ impl Scheduler {
             since_driver: AtomicU64::new(0),
             n_shares: AtomicU64::new(0),
             background: Background::new(n_permits),
+            first_key: AtomicU64::new(NO_KEY),
             queue: Mutex::default(),
         })
     }
@@ -128,9 +135,7 @@ impl Scheduler {
     /// Takes a permit for a guest that wants to run again after a wait. Otherwise queues it, and wakes it
     /// when it has a permit.
     pub(crate) fn acquire(&self, share: &Share, turn: &Arc<Turn>, waker: &Waker) -> bool {
-        // One that was idle goes just before those that were not.
-        let behind = CREDIT + u64::from(!share.wants_to_run());
-        share.begin_at(self.virtual_time.load(Relaxed).saturating_sub(behind));
+        share.begin_at(self.virtual_time.load(Relaxed).saturating_sub(CREDIT));
         if share.kept().take() {
             self.runs(share.virtual_time());
             return true;
@@ -154,7 +159,6 @@ impl Scheduler {
     /// Ends the poll of a guest that now waits for the host.
     pub(crate) fn release(&self, share: &Share, turn: &Turn, ran: Duration) {
         self.charge(share, ran);
-        share.was_idle();
         if turn.end_beyond() {
             self.n_beyond.fetch_sub(1, SeqCst);
         } else {
@@ -206,6 +210,7 @@ impl Scheduler {
             let had = turn.state();
             if had == TurnState::Waits {
                 queue.remove(share.id(), turn);
+                self.note_first_key(&queue);
                 self.n_waiting.fetch_sub(1, SeqCst);
             }
             turn.set_state(TurnState::Idle);
@@ -257,7 +262,14 @@ impl Scheduler {
         let mut queue = self.queue.lock();
         turn.set_state(TurnState::Waits);
         queue.push(share, Arc::clone(turn));
+        self.note_first_key(&queue);
         self.n_waiting.fetch_add(1, SeqCst);
+    }
+
+    /// Notes a change of the queue, which is locked.
+    fn note_first_key(&self, queue: &Queue) {
+        let first = queue.order.first().map_or(NO_KEY, |(key, _)| *key);
+        self.first_key.store(first, Relaxed);
     }
 
     /// Gives the free permits to the waiting guests that are first, and wakes these, but not `caller`.
@@ -285,6 +297,7 @@ impl Scheduler {
             self.n_free.fetch_add(1, SeqCst);
             return None;
         };
+        self.note_first_key(&queue);
         self.n_waiting.fetch_sub(1, SeqCst);
         self.runs(virtual_time);
         turn.set_state(TurnState::Granted);

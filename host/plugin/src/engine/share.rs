@@ -56,9 +56,6 @@ struct Shared {
     /// Whether a permit is kept between its calls.
     keeps_permits: AtomicBool,
     kept: Arc<KeptPermit>,
-    /// Its calls follow each other: it waits neither for a reason to call nor for the host. Only of a plugin
-    /// that keeps permits.
-    is_steady: AtomicBool,
 }
 
 // === impl Share ===
@@ -76,7 +73,6 @@ impl Share {
                 n_waiting: AtomicU32::new(0),
                 keeps_permits: AtomicBool::new(false),
                 kept: Arc::default(),
-                is_steady: AtomicBool::new(false),
             }),
         }
     }
@@ -103,20 +99,13 @@ impl Share {
     /// From now on the plugin's next call gets the permit of one that ended, while the plugin has used less
     /// than the others. Otherwise these run between any two of its calls, whatever its weight.
     ///
-    /// Until that call no guest has the permit. The caller says with
-    /// [`no_call_follows`](Self::no_call_follows) that there is none; if it does not, the permit is
-    /// free at the second tick.
+    /// Until that call no guest has the permit. If none follows at once, the caller says so with
+    /// [`pass_permit_on`](Self::pass_permit_on); if it does not, the permit is free at the second tick.
     pub fn keep_permits(&self) {
         self.shared.keeps_permits.store(true, Relaxed);
     }
 
-    /// Notes that no further call begins for now.
-    pub fn no_call_follows(&self) {
-        self.was_idle();
-        self.pass_permit_on();
-    }
-
-    /// Gives back the permit that is kept: the next call does not begin at once.
+    /// Gives back the permit that is kept: the next call does not follow at once.
     pub fn pass_permit_on(&self) {
         if self.shared.kept.is_there() {
             self.shared.scheduler.give_back_kept(self);
@@ -125,20 +114,6 @@ impl Share {
 
     pub(super) fn keeps_permits(&self) -> bool {
         self.shared.keeps_permits.load(Relaxed)
-    }
-
-    /// Notes that it waited for something other than a permit.
-    pub(super) fn was_idle(&self) {
-        self.shared.is_steady.store(false, Relaxed);
-    }
-
-    /// Notes that a guest wants to run. Returns whether the plugin was not idle since it last did.
-    pub(super) fn wants_to_run(&self) -> bool {
-        let was_steady = self.shared.is_steady.load(Relaxed);
-        if !was_steady && self.keeps_permits() {
-            self.shared.is_steady.store(true, Relaxed);
-        }
-        was_steady
     }
 
     pub(super) fn kept(&self) -> &Arc<KeptPermit> {

@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 use super::LENGTH;
 
 /// How many dispatchers per worker may begin another slice before one of them ends it.
-pub(super) const PER_WORKER: usize = 2;
+pub(in crate::dispatch) const PER_WORKER: usize = 2;
 
 /// How far a dispatcher may be ahead of the holder that has used least, if it gets a permit beyond one for
 /// each worker. More, and a plugin with a large weight would wait in a worker's queue behind those that had
 /// their share.
 const LEAD: u64 = 2 * LENGTH.as_nanos() as u64;
 
-/// The weight that a smaller one counts as here. While a dispatcher waits for its permit, it looks for no
-/// switch and no command.
+/// The weight that a smaller one counts as here. While a dispatcher waits for its permit, it does not notice
+/// that calls of its plugin have ended.
 const LEAST_WEIGHT: u32 = 10;
 
 /// The most that one slice counts, in nanoseconds: twice its length with the least weight.
@@ -76,15 +76,17 @@ impl BusyLimit {
         Self(Arc::new(Limit { n_workers: n_workers.max(1), queue: Mutex::default() }))
     }
 
-    /// Waits for a permit for the next slice, and gives back that of the slice before, which took `ran`. A
-    /// dispatcher without one was idle before its slice, which is no credit.
-    pub(super) async fn next(
+    /// Gives back the permit of a slice, which took `ran`, and waits for one for the next slice. A dispatcher
+    /// without one was idle before its slice, which is no credit.
+    ///
+    /// Dropping what it returns ends the wait, or gives back the permit that was granted meanwhile.
+    pub(super) fn next(
         &self,
         held: Option<BusyPermit>,
         used: &mut VirtualTime,
         ran: Duration,
         weight: u32,
-    ) -> Option<BusyPermit> {
+    ) -> oneshot::Receiver<BusyPermit> {
         let (sender, permit) = oneshot::channel();
         self.0.change(|queue| {
             let least = match held {
@@ -99,7 +101,7 @@ impl BusyLimit {
             queue.n_arrived += 1;
             queue.waiting.insert((*used, queue.n_arrived), sender);
         });
-        permit.await.ok()
+        permit
     }
 }
 
@@ -113,7 +115,7 @@ impl Limit {
         loop {
             let granted: Vec<_> = std::iter::from_fn(|| queue.pop(self.n_workers)).collect();
             drop(queue);
-            // Those whose tasks have ended meanwhile.
+            // Those that do not wait any more.
             let refused: Vec<_> = granted
                 .into_iter()
                 .filter_map(|(virtual_time, sender)| {
@@ -220,8 +222,8 @@ mod tests {
         let (mut light, mut heavy) = (VirtualTime::default(), VirtualTime::default());
         let (mut of_light, mut of_heavy) = (None, None);
         for _ in 0..1_000 {
-            of_light = limit.next(of_light.take(), &mut light, LENGTH, 1).await;
-            of_heavy = limit.next(of_heavy.take(), &mut heavy, LENGTH, 1_000).await;
+            of_light = limit.next(of_light.take(), &mut light, LENGTH, 1).await.ok();
+            of_heavy = limit.next(of_heavy.take(), &mut heavy, LENGTH, 1_000).await.ok();
         }
         assert!(light > heavy && light.0 - heavy.0 <= CREDIT + LARGEST_CHARGE, "{light:?} {heavy:?}");
         let mut fresh = VirtualTime::default();

@@ -110,6 +110,7 @@ pub(super) struct Rig {
     pub(super) commands: Commands,
     pub(super) leadership: Leadership,
     pub(super) drain: Drain,
+    pub(super) busy_limit: BusyLimit,
     informer: SharedInformer,
     switches: mpsc::Sender<Switch>,
     reporter: report::Reporter,
@@ -185,6 +186,7 @@ impl Rig {
         let informers =
             Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource), Limits::default());
         let drain = Drain::new(DRAIN_TIMEOUT);
+        let busy_limit = BusyLimit::new(1);
         let shared = DispatcherShared {
             metrics: Metrics::new(
                 statuses.clone(),
@@ -198,7 +200,7 @@ impl Rig {
             fault: FaultHook::new(fault),
             wall_clock: WallClock::system(),
             tasks: tasks.clone(),
-            busy_limit: BusyLimit::new(1),
+            busy_limit: busy_limit.clone(),
             leadership: leadership.clone(),
             drain: drain.clone(),
             traces: Traces::default(),
@@ -240,6 +242,7 @@ impl Rig {
             commands,
             leadership,
             drain,
+            busy_limit,
             informer,
             switches,
             generations: Generations::new("p".into(), reporter.clone()),

@@ -8,7 +8,7 @@ use std::sync::{
     },
 };
 
-use super::{LEAD, Scheduler, Share};
+use super::{LEAD, NO_KEY, Scheduler, Share};
 
 /// A permit that a plugin keeps for its next call; or none. At most one for each plugin.
 #[derive(Debug, Default)]
@@ -49,19 +49,14 @@ impl Scheduler {
     /// Keeps the permit of a call that ended for the next call of its plugin, if that one is before all that
     /// wait, and before those that ask for a permit meanwhile. Returns whether it is kept.
     pub(super) fn keep(&self, share: &Share) -> bool {
-        if !share.keeps_permits() || self.n_free.load(SeqCst) > 0 || share.kept().is_there() {
+        let kept = share.kept();
+        if !share.keeps_permits() || self.n_free.load(SeqCst) > 0 || kept.is_there() {
             return false;
         }
-        let used = share.virtual_time();
-        if self.n_waiting.load(SeqCst) == 0 && !self.is_behind(used) {
+        if !self.is_before_all(share.virtual_time()) {
             return false;
         }
         let mut queue = self.queue.lock();
-        let is_first = queue.order.first().map_or_else(|| self.is_behind(used), |(key, _)| used < *key);
-        if !is_first {
-            return false;
-        }
-        let kept = share.kept();
         if kept.0.compare_exchange(NONE, NEW, SeqCst, SeqCst).is_err() {
             // Another call of the plugin ended at the same time.
             return false;
@@ -72,9 +67,13 @@ impl Scheduler {
         true
     }
 
-    /// Returns whether a plugin at this virtual time has used less than those that run.
-    fn is_behind(&self, used: u64) -> bool {
-        used.saturating_add(LEAD) < self.virtual_time.load(Relaxed)
+    /// Returns whether a plugin at this virtual time has used less than those that wait; if none waits, less
+    /// than those that run.
+    fn is_before_all(&self, used: u64) -> bool {
+        match self.first_key.load(Relaxed) {
+            NO_KEY => used.saturating_add(LEAD) < self.virtual_time.load(Relaxed),
+            first_key => used < first_key,
+        }
     }
 
     /// Gives back the permit that a plugin keeps.
@@ -84,8 +83,8 @@ impl Scheduler {
         }
     }
 
-    /// Gives back the permits that are kept for longer than a tick. Their plugins did not say that no call
-    /// follows, or prepare one for long.
+    /// Gives back the permits that are kept for longer than a tick. Their plugins did not pass them on, or
+    /// prepare a call for long.
     pub(in crate::engine) fn tick(&self) {
         if self.n_free.load(Relaxed) == self.n_permits {
             return;

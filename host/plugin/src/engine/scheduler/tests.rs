@@ -70,6 +70,8 @@ impl Busy {
         }
         let n_beyond = self.scheduler.n_beyond.load(SeqCst);
         assert!(n_beyond <= self.scheduler.n_permits);
+        let first_key = self.scheduler.queue.lock().order.first().map_or(NO_KEY, |(key, _)| *key);
+        assert_eq!(self.scheduler.first_key.load(Relaxed), first_key);
         assert!(self.running.len() <= self.scheduler.n_permits + n_beyond);
     }
 }
@@ -239,6 +241,7 @@ fn a_dropped_guest_leaves_the_queue_or_returns_its_permit() {
     busy.running.clear();
     assert!(busy.scheduler.acquire(&share, &turn, noop_waker_ref()));
     assert!(busy.scheduler.queue.lock().plugins.is_empty() && busy.scheduler.queue.lock().order.is_empty());
+    assert_eq!(busy.scheduler.first_key.load(Relaxed), NO_KEY);
 }
 
 /// Many threads take and return permits; none is lost, and no guest waits while a permit is free.
@@ -268,10 +271,10 @@ fn no_permit_and_no_guest_is_lost() {
                     }
                     scheduler.end_call(&share, &turn, Duration::from_nanos(100));
                     if round % 16 == n {
-                        share.no_call_follows();
+                        share.pass_permit_on();
                     }
                 }
-                share.no_call_follows();
+                share.pass_permit_on();
                 polls
             })
         })
@@ -395,7 +398,7 @@ fn a_kept_permit_is_given_back_when_no_call_follows_and_at_the_second_tick() {
         assert_eq!(busy.guests[1].1.state(), TurnState::Waits);
         assert!(busy.scheduler.is_busy(), "the ticks go on");
         if says_so {
-            share.no_call_follows();
+            share.pass_permit_on();
         } else {
             busy.scheduler.tick();
             assert_eq!(busy.guests[1].1.state(), TurnState::Waits);
@@ -403,7 +406,7 @@ fn a_kept_permit_is_given_back_when_no_call_follows_and_at_the_second_tick() {
         }
         assert_eq!(busy.guests[1].1.state(), TurnState::Granted);
         busy.scheduler.release(&busy.guests[1].0, &busy.guests[1].1, SLICE);
-        share.no_call_follows();
+        share.pass_permit_on();
         busy.scheduler.tick();
         assert_eq!(busy.scheduler.n_free.load(SeqCst), 1, "it is given back once");
     }

@@ -1,6 +1,7 @@
 //! The values of a subscription's declared fields, which each call of the handler carries.
 
 use oarlock_json::{Found, PointerSet};
+use smallvec::SmallVec;
 
 use oarlock_informer::{Object, listener::FieldValues, object::Json};
 
@@ -47,10 +48,10 @@ impl<'a> Values<'a> {
         if found.n_bytes() > MOST_BYTES { Self::None } else { Self::Searched(found) }
     }
 
-    /// Returns the texts; none for a field that the object lacks.
-    pub(super) fn texts(&self) -> Vec<Option<&str>> {
+    /// Returns the texts; none for a field that the object lacks. Up to four need no allocation.
+    pub(super) fn texts(&self) -> SmallVec<[Option<&str>; 4]> {
         match self {
-            Self::None => Vec::new(),
+            Self::None => SmallVec::new(),
             Self::Found(found) => found.iter().collect(),
             Self::Searched(found) => found.iter().collect(),
         }

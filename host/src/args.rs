@@ -11,6 +11,7 @@ mod plugin_objects;
 mod record;
 mod registry;
 mod traces;
+mod unknown_command;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -34,6 +35,7 @@ pub(crate) use self::plugin_objects::PluginObjectArgs;
 pub(crate) use self::record::RecordArgs;
 pub(crate) use self::registry::{PushArgs, RegistryArgs};
 pub(crate) use self::traces::TraceArgs;
+pub(crate) use self::unknown_command::with_tip;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         eprint!("{}", Args::command().render_help());
         return ExitCode::from(2);
     }
-    let args = Args::parse();
+    let args = Args::try_parse_from(arguments).unwrap_or_else(|error| args::with_tip(error).exit());
     match args.command {
         // Before there is a runtime: this process limits its own rights and resources.
         Command::CompileComponent(ChildArgs { arguments }) => compiler::run(arguments),

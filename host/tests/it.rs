@@ -16,6 +16,8 @@ mod odd_files;
 mod output;
 #[path = "it/real_servers.rs"]
 mod real_servers;
+#[path = "it/redirected.rs"]
+mod redirected;
 #[path = "it/refusals.rs"]
 mod refusals;
 #[path = "it/rig.rs"]

@@ -13,6 +13,7 @@ mod listener;
 mod metrics_page;
 mod objects;
 mod serve;
+mod turns;
 
 use axum::Router;
 use axum::extract::{FromRef, Path, Query, State};
@@ -26,6 +27,7 @@ pub use self::certificate::{CertificateFiles, Error as CertificateError};
 use self::guard::{ApiReviewer, Guard};
 use self::healthz::Reasons;
 pub use self::listener::{AdminListener, Error, bind};
+use self::turns::Turns;
 use crate::control::{self, Control};
 use crate::health::Health;
 use crate::informers::{BudgetView, InformerView, Informers};
@@ -98,7 +100,9 @@ impl Admin {
     /// Returns the pages. The reasons of failed checks are shown, or only to those who may read the page of
     /// one check.
     fn router(self, reasons: Reasons) -> Router {
-        let control = control::reading(self.control.clone());
+        // The two pages about all plugins.
+        let turns = Turns::new();
+        let control = control::reading(self.control.clone(), |route| turns.over(route));
         let metrics = metrics_page::route(&self.metrics, &self.tasks);
         Router::new()
             .route("/", get(index))
@@ -107,7 +111,7 @@ impl Admin {
             .route("/readyz", get(readyz))
             .route("/readyz/{check}", get(ready_check))
             .route("/metrics", metrics)
-            .route("/plugins", get(plugins))
+            .route("/plugins", turns.over(get(plugins)))
             .with_state((self, reasons))
             .merge(control)
     }

@@ -20,6 +20,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 
 pub use self::error::Error;
+pub(crate) use self::error::Place;
 use self::folder::plugin_file_in;
 pub use self::folder::{
     AccountOf, Circumstances, Loaded, is_component, is_of_one_plugin, is_plugin_file, load_dir, load_paths,
@@ -182,7 +183,7 @@ impl PluginFile {
     /// Parses and validates the text of a plugin file. `path` need not exist.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         if let Some(line) = bounded::too_deep(text) {
-            let place = error::Place { line, column: 0 };
+            let place = Place { line, column: 0 };
             return Err(Error::Parse { path: path.to_owned(), place, message: bounded::nesting_message() });
         }
         let raw: RawFile = match path.extension().and_then(|extension| extension.to_str()) {
@@ -278,20 +279,29 @@ impl PluginFile {
     }
 }
 
-/// Parses a mapping in YAML or JSON, with the bounds of plugin files. The error has no part of the text.
-pub(crate) fn parse_mapping(
-    bytes: &[u8],
-) -> Result<serde_json::Map<String, serde_json::Value>, &'static str> {
+/// Why a text is not a mapping, and the place, where known. It has no part of the text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoMapping {
+    pub(crate) why: &'static str,
+    pub(crate) place: Place,
+}
+
+/// Parses a mapping in YAML or JSON, with the bounds of plugin files.
+pub(crate) fn parse_mapping(bytes: &[u8]) -> Result<serde_json::Map<String, serde_json::Value>, NoMapping> {
+    let refused = |why, place| NoMapping { why, place };
     if bytes.len() > bounded::MAX_BYTES {
-        return Err("is longer than 1 MiB");
+        return Err(refused("is longer than 1 MiB", Place::default()));
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "is not text in UTF-8")?;
-    if bounded::too_deep(text).is_some() {
-        return Err("is nested too deeply");
+    let text = std::str::from_utf8(bytes).map_err(|_| refused("is not text in UTF-8", Place::default()))?;
+    if let Some(line) = bounded::too_deep(text) {
+        return Err(refused("is nested too deeply", Place { line, column: 0 }));
     }
-    let parse = || bounded::mapping(serde_norway::Deserializer::from_str(text));
+    let malformed = |place| refused("is not a mapping in YAML or JSON", place);
     // A panic of a parser is an error of that text only.
-    catch_unwind(parse).ok().and_then(Result::ok).ok_or("is not a mapping in YAML or JSON")
+    let parsed = catch_unwind(|| bounded::mapping(serde_norway::Deserializer::from_str(text)));
+    parsed
+        .map_err(|_| malformed(Place::default()))?
+        .map_err(|error: serde_norway::Error| malformed(Place::of_yaml(&error)))
 }
 
 #[cfg(test)]

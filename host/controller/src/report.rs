@@ -33,7 +33,7 @@ pub use self::json::{to_json, write_json, write_json_pretty};
 use self::kept_lines::AllKeptLines;
 pub(crate) use self::kept_lines::{KeptLines, LineReader};
 pub use self::level::Level;
-pub use self::object_names::{shown_file, with_object_names};
+pub use self::object_names::with_object_names;
 pub use self::terminal::{Lines, OneLine};
 pub use self::timestamp::Timestamp;
 pub use crate::generations::GenerationState;

@@ -7,6 +7,7 @@
 mod c;
 mod go;
 mod js;
+mod outputs;
 mod python;
 mod rust;
 mod snapshot;

@@ -2,7 +2,7 @@
 
 mod describe;
 
-use oarlock_controller::report::{OneLine, shown_file, with_object_names};
+use oarlock_controller::report::{OneLine, with_object_names};
 use serde_json::Value;
 
 use super::plugin_name;
@@ -118,7 +118,7 @@ fn table(plugins: &[PluginView], is_wide: bool) -> Table {
                 states.collect::<Vec<_>>().join(","),
                 resources.collect::<Vec<_>>().join(","),
                 plugin.service_account.clone(),
-                shown_file(&plugin.file).into_owned(),
+                with_object_names(&plugin.file).into_owned(),
             ]);
         }
         table.row(row);
@@ -128,7 +128,7 @@ fn table(plugins: &[PluginView], is_wide: bool) -> Table {
 
 /// Returns a line about a file or object that defines no plugin.
 fn refusal(RefusedFile { file, message }: &RefusedFile) -> String {
-    let (file, message) = (shown_file(file), with_object_names(message));
+    let (file, message) = (with_object_names(file), with_object_names(message));
     format!("{} is refused: {}", file.escape_debug(), OneLine(message))
 }
 
@@ -258,7 +258,7 @@ mod tests {
             refusal(&RefusedFile { file: file.to_owned(), message: format!("{path}: no\u{1b}") })
         };
         assert_eq!(refused("q.yaml"), r"q.yaml is refused: Plugin team-a/mirror: no\u{1b}");
-        assert_eq!(refused("Plugin a.b"), r"Plugin a/b is refused: Plugin team-a/mirror: no\u{1b}");
+        assert_eq!(refused("Plugin a/b"), r"Plugin a/b is refused: Plugin team-a/mirror: no\u{1b}");
     }
 
     #[test]

@@ -115,6 +115,7 @@ fn missing_files_and_unknown_values_are_named() {
         &["rbac", "--leader-elect", "--leader-elect-resource-name", "X_Y", "empty"],
         &["rbac", "--service-account", "team-a/mirror", "empty"],
         &["install", "--print", "--image", "https://registry.example.com/oarlock"],
+        &["new", "web", "--lang", "c"],
     ] {
         let said = run(folder.path(), args);
         assert_eq!(said.code, Some(2), "{args:?}: {}", said.stderr);
@@ -174,6 +175,13 @@ fn missing_files_and_unknown_values_are_named() {
     error: empty is no component, and --service-account is for components
     hint:  name the .wasm file of the Plugin object; for a plugin file, which names its account, leave --service-account out
     error: invalid value 'https://registry.example.com/oarlock' for '--image <IMAGE>': reference "https://registry.example.com/oarlock" has no well-formed host before the first /; write the reference of an image, such as registry.example.com/oarlock:0.1.0
+
+    For more information, try '--help'.
+    error: unrecognized subcommand 'new'
+
+      tip: did you mean 'oarlock plugin new'?
+
+    Usage: oarlock [OPTIONS] <COMMAND>
 
     For more information, try '--help'.
     "#);

@@ -18,7 +18,7 @@ pub(crate) struct Finished {
 /// A running command. Dropping it kills the process.
 pub(crate) struct Running {
     child: Child,
-    /// `None` after its standard output was closed.
+    /// `None` if its standard output was closed or goes elsewhere.
     lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 
@@ -57,6 +57,11 @@ impl Running {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let stdout = child.stdout.take().expect("a pipe");
         Self { child, lines: Some(BufReader::new(stdout).lines()) }
+    }
+
+    /// Starts a command whose standard output goes elsewhere.
+    pub(crate) fn start_redirected(mut command: Command) -> Self {
+        Self { child: command.spawn().expect("the binary starts"), lines: None }
     }
 
     /// Waits for the next JSON line of this event.

@@ -161,6 +161,38 @@ async fn a_probe_is_answered_while_a_page_of_metrics_is_made() {
     assert!(busy.join().unwrap(), "the probe was answered too late");
 }
 
+#[tokio::test(start_paused = true)]
+async fn promise_4_one_page_about_all_plugins_is_held_at_a_time() {
+    let admin = admin();
+    for n in 0..200 {
+        let name = format!("p-{n}").into();
+        let status = PluginStatus::loading(name, "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+        admin.statuses.register(status);
+    }
+    let pages = admin.router(Reasons::Shown);
+    let ask = async |path: &str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        pages.clone().oneshot(request).await.unwrap()
+    };
+    for (held, other) in [("/plugins", "/v1/plugins"), ("/v1/plugins", "/plugins")] {
+        let first = ask(held).await;
+        assert_eq!(first.status(), 200);
+        let refused = ask(other).await;
+        assert_eq!((refused.status().as_u16(), refused.headers().contains_key("retry-after")), (503, true));
+        for apart in ["/livez", "/metrics", "/v1/plugins/p-1"] {
+            let began = tokio::time::Instant::now();
+            assert_eq!((ask(apart).await.status().as_u16(), began.elapsed().as_secs()), (200, 0), "{apart}");
+        }
+        assert_eq!(first.headers()[header::CONTENT_TYPE], "application/json");
+        let length = first.headers()[header::CONTENT_LENGTH].to_str().unwrap().parse::<usize>().unwrap();
+        let page = to_bytes(first.into_body(), usize::MAX).await.unwrap();
+        assert!(page.len() == length && length > 32 << 10, "{} bytes, {length} expected", page.len());
+        let page: serde_json::Value = serde_json::from_slice(&page).unwrap();
+        assert_eq!(page["plugins"].as_array().unwrap().len(), 200);
+        assert_eq!(ask(other).await.status(), 200, "it is read");
+    }
+}
+
 /// Every user of the machine may read the pages, and the output of a guest may quote secrets.
 #[tokio::test]
 async fn the_output_of_a_guest_before_a_trap_is_on_the_control_socket_alone() {

@@ -5,8 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use kube::core::TypeMeta;
+use serde::Deserialize;
+
 use super::names;
-use crate::regular_file;
+use crate::{plugin_resource::GROUP, regular_file};
 
 /// Why a plugin file is refused.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +47,18 @@ pub enum Error {
     EmptyFolder {
         /// The folder.
         path: PathBuf,
+    },
+    /// The manifest of an object, which the API server reads and the host does not.
+    #[error(
+        "{}: this is a {kind} object, not a plugin file. Fix: check the object with `kubectl apply --dry-run=server \
+         --filename FILE` (docs/plugin-objects.md), and its component with `oarlock plugin check COMPONENT`",
+        path.display()
+    )]
+    Object {
+        /// The file.
+        path: PathBuf,
+        /// The kind of the object.
+        kind: &'static str,
     },
     /// The extension is neither that of YAML nor of TOML.
     #[error("{}: the name of a plugin file must end in .yaml, .yml or .toml", path.display())]
@@ -162,6 +177,7 @@ impl Error {
             | Self::NotText { path }
             | Self::BareComponent { path }
             | Self::EmptyFolder { path }
+            | Self::Object { path, .. }
             | Self::Extension { path }
             | Self::Parse { path, .. }
             | Self::Name { path, .. }
@@ -182,17 +198,17 @@ impl Error {
         };
         let prefix = format!("{}{place}: ", self.path().display());
         let message = text.strip_prefix(&prefix).unwrap_or(&text);
-        match place {
-            Place { line: 0, .. } => message.to_owned(),
-            Place { line, column: 0 } => format!("line {line}: {message}"),
-            Place { line, column } => format!("line {line}, column {column}: {message}"),
+        match place.in_words() {
+            None => message.to_owned(),
+            Some(place) => format!("{place}: {message}"),
         }
     }
 
     pub(super) fn from_yaml(path: &Path, text: &str, error: &serde_norway::Error) -> Self {
-        let mut place = error
-            .location()
-            .map_or(Place::default(), |location| Place { line: location.line(), column: location.column() });
+        if let Some(kind) = kind_of_object(text) {
+            return Self::Object { path: path.to_owned(), kind };
+        }
+        let mut place = Place::of_yaml(error);
         let error = error.to_string();
         // The text of the library ends in the place.
         let message = match error.rfind(" at line ") {
@@ -219,6 +235,16 @@ impl Error {
         });
         Self::Parse { path: path.to_owned(), place, message: explain(error.message()) }
     }
+}
+
+/// Returns the kind of the first Plugin or ClusterPlugin in the documents of a text.
+fn kind_of_object(text: &str) -> Option<&'static str> {
+    let documents = serde_norway::Deserializer::from_str(text);
+    let mut types = documents.map_while(|document| Option::<TypeMeta>::deserialize(document).ok()).flatten();
+    types.find_map(|TypeMeta { api_version, kind }| {
+        let is_ours = api_version.split_once('/').is_some_and(|(group, _)| group == GROUP);
+        ["Plugin", "ClusterPlugin"].into_iter().find(|ours| is_ours && *ours == kind)
+    })
 }
 
 /// Returns the key that a message of serde calls a duplicate.
@@ -286,6 +312,22 @@ fn closest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 // === impl Place ===
+
+impl Place {
+    pub(super) fn of_yaml(error: &serde_norway::Error) -> Self {
+        let location = error.location();
+        location.map_or(Self::default(), |it| Self { line: it.line(), column: it.column() })
+    }
+
+    /// Returns it as `line 1, column 2`, as far as known.
+    pub(crate) fn in_words(self) -> Option<String> {
+        match self {
+            Self { line: 0, .. } => None,
+            Self { line, column: 0 } => Some(format!("line {line}")),
+            Self { line, column } => Some(format!("line {line}, column {column}")),
+        }
+    }
+}
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -154,6 +154,22 @@ fn the_detail_of_an_error_leaves_the_path_out() {
 }
 
 #[test]
+fn the_manifest_of_a_plugin_object_is_no_plugin_file() {
+    let plugin = "apiVersion: oarlock.dev/v1alpha1\nkind: Plugin\nmetadata: {name: a}\nspec: {}\n";
+    insta::assert_snapshot!(error(plugin), @"plugins/hello/plugin.yaml: this is a Plugin object, not a plugin file. Fix: check the object with `kubectl apply --dry-run=server --filename FILE` (docs/plugin-objects.md), and its component with `oarlock plugin check COMPONENT`");
+    let cluster_plugin = plugin.replace("kind: Plugin", "kind: ClusterPlugin");
+    let account = "# The account.\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n";
+    let several = error(&format!("---\n{account}---\n{cluster_plugin}"));
+    assert!(several.contains("this is a ClusterPlugin object, not a plugin file"), "{several}");
+    for other in
+        [account.to_owned(), plugin.replace("oarlock.dev", "example.com"), format!("{plugin}---\n- [")]
+    {
+        let error = error(&other);
+        assert_eq!(error.contains("not a plugin file"), other.contains("oarlock.dev"), "{error}");
+    }
+}
+
+#[test]
 fn the_error_of_a_wrong_type_names_the_expected_type() {
     insta::assert_snapshot!(error("name: a\ncomponent: a.wasm\nserviceAccount: hello\n"), @r#"plugins/hello/plugin.yaml:3:17: serviceAccount: invalid type: string "hello", expected a mapping such as {namespace: oarlock-plugins, name: my-plugin}"#);
     insta::assert_snapshot!(error("name:\ncomponent: a.wasm\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml:1:6: name: no value, expected a text (a number needs quotes)");

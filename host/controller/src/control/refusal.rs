@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::dispatch::{Redeliver, RedeliverError};
 use crate::reload::RollbackError;
-use crate::report::{Counted, shown_file, with_object_names};
+use crate::report::{Counted, with_object_names};
 use crate::shadow;
 use crate::status::RefusedFile;
 
@@ -74,7 +74,7 @@ impl Refusal {
     pub(super) fn refused_object(plugin: &str, refused: &RefusedFile) -> Self {
         let RefusedFile { file, message } = refused;
         let object = Object::of(plugin);
-        let (file, message) = (shown_file(file), with_object_names(message));
+        let (file, message) = (with_object_names(file), with_object_names(message));
         let error = format!("the host does not run plugin {plugin}: it refuses {file}: {message}");
         Self::new(StatusCode::NOT_FOUND, error)
             .hint(format!("`kubectl describe {object}` shows the conditions of the object"))
@@ -169,6 +169,12 @@ impl Refusal {
             .kubectl_hint(format!(
                 "`kubectl get {object} -o yaml` shows in its status the version that serves, and the last good one"
             ))
+    }
+
+    /// A page that another client reads.
+    pub(crate) fn page_is_held() -> Self {
+        let error = "another client reads this page: the host makes one at a time";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
 
     /// An operation that the admin address does not serve.

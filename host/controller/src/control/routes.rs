@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{MethodRouter, any, get, post};
 use axum::{Json, Router};
 use futures::stream;
 use serde::{Deserialize, Serialize};
@@ -93,15 +93,19 @@ const LOG_HEADER: &str = "oarlock-log";
 /// not.
 const FIRST_HEADER: &str = "oarlock-first-line";
 
-/// Returns the operations that read, for the admin address.
-pub(crate) fn reading(control: Control) -> Router {
+/// Returns the operations that read, for the admin address. `in_turn` bounds how many pages about all plugins
+/// are made at a time.
+pub(crate) fn reading(
+    control: Control,
+    in_turn: impl FnOnce(MethodRouter<Control>) -> MethodRouter<Control>,
+) -> Router {
     let other = any(|| async { Refusal::only_on_the_socket() });
-    pages(GuestOutput::Withheld).route("/v1/plugins/{name}/{operation}", other).with_state(control)
+    pages(GuestOutput::Withheld, in_turn).route("/v1/plugins/{name}/{operation}", other).with_state(control)
 }
 
 /// Returns all operations, for the control socket.
 pub(crate) fn all(control: Control) -> Router {
-    pages(GuestOutput::Shown)
+    pages(GuestOutput::Shown, |route| route)
         .route("/v1/plugins/{name}/lines", get(lines))
         .route("/v1/plugins/{name}/suspend", post(suspend))
         .route("/v1/plugins/{name}/resume", post(resume))
@@ -111,14 +115,17 @@ pub(crate) fn all(control: Control) -> Router {
         .with_state(control)
 }
 
-fn pages(output: GuestOutput) -> Router<Control> {
+fn pages(
+    output: GuestOutput,
+    of_all: impl FnOnce(MethodRouter<Control>) -> MethodRouter<Control>,
+) -> Router<Control> {
     let plugins = move |State(control): State<Control>| async move { json(&control.plugins(output)) };
     let plugin = move |State(control): State<Control>, Path(name): Path<String>| async move {
         control.plugin(&name, output).map(|plugin| json(&plugin))
     };
     Router::new()
         .route("/v1/host", get(host))
-        .route("/v1/plugins", get(plugins))
+        .route("/v1/plugins", of_all(get(plugins)))
         .route("/v1/plugins/{name}", get(plugin))
         .route("/v1/parked", get(parked))
 }

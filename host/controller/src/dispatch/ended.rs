@@ -27,6 +27,8 @@ impl Dispatcher {
             self.ended_in(active, ended);
         } else if let Some(index) = draining.iter().position(|it| it.number == ended.generation) {
             self.ended_after_switch(&mut draining[index], ended);
+            // It may have read what no lister follows any more.
+            active.note_woken();
             if draining[index].n_calls == 0 {
                 draining.swap_remove(index);
                 active.waits_for_drain &= !draining.is_empty();

@@ -3,7 +3,9 @@
 //!
 //! One [`ReadSets`] belongs to a plugin, not to one of its generations. A read is registered before it is
 //! made, so that no change falls between the two. A run that fails adds its reads to those of the runs
-//! before; a run that succeeds replaces them. A key that leaves the work queue keeps its reads.
+//! before; a run that succeeds replaces them. A key that leaves the work queue keeps its reads. A run that
+//! goes on after a switch may read through a lister that is not there any more: its key is queued again, for
+//! the version that serves.
 //!
 //! **Bounds.** A key has at most [`MOST_READS`] reads, a lister [`MOST_SELECTORS`](lister::MOST_SELECTORS)
 //! selectors in one namespace, and the plugin's account a share for all of them. A key that reads more is
@@ -16,6 +18,7 @@ mod lister;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use oarlock_informer::Notification;
 use oarlock_informer::indexer::IndexSource;
@@ -72,10 +75,16 @@ pub(crate) struct Run {
     sets: ReadSets,
     key: Key,
     number: u64,
+    /// The generation that makes it.
+    generation: u64,
+    /// It has read what no lister of the plugin follows.
+    is_unfollowed: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
+    /// The generation that serves.
+    generation: u64,
     listers: HashMap<Arc<str>, Lister>,
     keys: HashMap<Key, ReadSet>,
     /// The keys whose last run found nothing, by the number of that run.
@@ -114,23 +123,29 @@ impl ReadSets {
         self.state.lock().listers.values().map(|lister| lister.any.len() as u64).sum()
     }
 
-    /// Begins a run for a key.
-    pub(crate) fn begin(&self, key: Key) -> Run {
+    /// Begins a run for a key, which a generation makes.
+    pub(crate) fn begin(&self, key: Key, generation: u64) -> Run {
         let mut state = self.state.lock();
         state.n_runs += 1;
         let number = state.n_runs;
-        Run { sets: self.clone(), key, number }
+        Run { sets: self.clone(), key, number, generation, is_unfollowed: AtomicBool::new(false) }
     }
 
     /// Serves another generation. The reads through a lister that `keeps` names, and that has the same
     /// indices, stay. The keys with other reads are queued once, since no listener followed these meanwhile.
-    pub(super) fn serve(&self, listers: Vec<WakingLister>, keeps: impl Fn(&WakingLister) -> bool) {
+    pub(super) fn serve(
+        &self,
+        generation: u64,
+        listers: Vec<WakingLister>,
+        keeps: impl Fn(&WakingLister) -> bool,
+    ) {
         let mut state = self.state.lock();
+        state.generation = generation;
         let mut before = mem::take(&mut state.listers);
         for declared in listers {
             let kept = before.remove(&declared.name).filter(|it| it.declared == declared && keeps(&declared));
             let dropped = kept.is_none();
-            let lister = kept.unwrap_or_else(|| Lister::new(declared.clone()));
+            let lister = kept.unwrap_or_else(|| Lister::new(declared.clone(), generation));
             if dropped {
                 state.forget_lister(&declared.name);
             }
@@ -186,6 +201,10 @@ impl Run {
     /// change would not wake the key.
     pub(crate) fn reads(&self, lister: &str, read: Read) -> Result<(), Error> {
         let mut state = self.sets.state.lock();
+        if !state.follows(lister, self.generation) {
+            self.is_unfollowed.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
         state.register(&self.key, self.number, lister, read)
     }
 
@@ -196,18 +215,28 @@ impl Run {
         }
     }
 
-    /// Ends the run with success: its reads replace those of the runs before.
+    /// Ends the run with success: its reads replace those of the runs before. A key whose run fails is tried
+    /// again in any case.
     pub(crate) fn succeeded(&self) {
         let mut state = self.sets.state.lock();
         state.forget_other_runs(&self.key, self.number);
+        if self.is_unfollowed.load(Ordering::Relaxed) {
+            state.due.insert(self.key.clone());
+        }
     }
 }
 
 // === impl State ===
 
 impl State {
+    /// Returns whether changes of what a generation reads through its lister reach the lister of this name.
+    /// The one of a later generation may follow other objects, and began to follow them later.
+    fn follows(&self, lister: &str, generation: u64) -> bool {
+        let is_of_same_objects = |it: &Lister| it.since <= generation;
+        generation == self.generation || self.listers.get(lister).is_some_and(is_of_same_objects)
+    }
+
     fn register(&mut self, key: &Key, run: u64, lister: &str, read: Read) -> Result<(), Error> {
-        // A lister of a generation before.
         let Some(of_lister) = self.listers.get(lister) else { return Ok(()) };
         let lister = of_lister.declared.name.clone();
         if !self.keys.contains_key(key) {

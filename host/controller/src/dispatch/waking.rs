@@ -67,7 +67,7 @@ impl Dispatcher {
             plan.wakes.as_ref().is_some_and(|lister| *lister.name == *name)
         };
         let keeps = |name: &str| inherited.iter().any(|plan| is_inherited(plan, name));
-        self.queue.read_sets().serve(listers, |lister| keeps(&lister.name));
+        self.queue.read_sets().serve(active.number, listers, |lister| keeps(&lister.name));
     }
 
     /// Queues the keys that were woken. If the queue is full, the next turn tries again.

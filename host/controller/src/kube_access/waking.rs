@@ -14,14 +14,20 @@ pub(crate) struct Waking {
     inner: Arc<dyn CacheAccess>,
     listers: Arc<[WakingLister]>,
     sets: ReadSets,
+    generation: u64,
     run: Option<Run>,
 }
 
 // === impl Waking ===
 
 impl Waking {
-    pub(crate) fn new(inner: Arc<dyn CacheAccess>, listers: Arc<[WakingLister]>, sets: ReadSets) -> Self {
-        Self { inner, listers, sets, run: None }
+    pub(crate) fn new(
+        inner: Arc<dyn CacheAccess>,
+        listers: Arc<[WakingLister]>,
+        sets: ReadSets,
+        generation: u64,
+    ) -> Self {
+        Self { inner, listers, sets, generation, run: None }
     }
 
     /// Registers a read through a lister, if the lister wakes. `limit-exceeded` if there is no room for it.
@@ -71,12 +77,13 @@ fn namespace_of(namespaces: &Namespaces) -> Option<Box<str>> {
 #[async_trait]
 impl CacheAccess for Waking {
     fn run_begins(&self, key: &WorkKey) -> Option<Arc<dyn CacheAccess>> {
-        let Self { inner, listers, sets, run: _ } = self;
-        let run = sets.begin(key.clone().into());
+        let Self { inner, listers, sets, generation, run: _ } = self;
+        let run = sets.begin(key.clone().into(), *generation);
         Some(Arc::new(Self {
             inner: inner.clone(),
             listers: listers.clone(),
             sets: sets.clone(),
+            generation: *generation,
             run: Some(run),
         }))
     }

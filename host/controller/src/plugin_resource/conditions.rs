@@ -10,8 +10,8 @@
 //! | `ShadowReady`, if the spec has a shadow | the newest component of its source serves as the shadow | it does not | it is being fetched, or its source cannot be asked |
 //! | `Degraded` | the newest version is not the one that serves, or it crashes, or work is parked | none of this | the spec cannot be resolved, since the source or the API server cannot be asked |
 //!
-//! While a new version is prepared, `Compiled`, `Ready` and `Degraded` are about the version before, as their
-//! `observedGeneration` says.
+//! While a new version is prepared, `Ready` and `Degraded` are about the version before, as their
+//! `observedGeneration` says. The others are about the newest spec.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff;
@@ -48,19 +48,24 @@ pub(super) struct Finding {
 }
 
 /// The conditions about what the host does with the version that serves.
-const OF_THE_VERSION: [&str; 3] = ["Compiled", "Ready", "Degraded"];
+const OF_THE_VERSION: [&str; 2] = ["Ready", "Degraded"];
 
 pub(super) const TRUE: &str = "True";
 pub(super) const FALSE: &str = "False";
 const UNKNOWN: &str = "Unknown";
 
-/// Returns the six conditions of a plugin. `status` is what the host does with it, if it has loaded it.
-pub(super) fn find(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Vec<Finding> {
+/// Returns the six conditions of a plugin. `status` is what the host does with it, if it has loaded it. While
+/// the newest spec is `in_progress`, an error in it is about a version before.
+pub(super) fn find(
+    resolution: &Result<Resolved, Problem>,
+    status: Option<&PluginStatus>,
+    in_progress: bool,
+) -> Vec<Finding> {
     vec![
         authorized(resolution, status),
         fetched(resolution),
         verified(resolution),
-        compiled(resolution, status),
+        compiled(resolution, status, in_progress),
         ready("Ready", resolution.as_ref().map(drop), status),
         degraded(resolution, status),
     ]
@@ -197,7 +202,11 @@ fn verified(resolution: &Result<Resolved, Problem>) -> Finding {
     }
 }
 
-fn compiled(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Finding {
+fn compiled(
+    resolution: &Result<Resolved, Problem>,
+    status: Option<&PluginStatus>,
+    in_progress: bool,
+) -> Finding {
     const KIND: &str = "Compiled";
     let component = match resolution {
         Ok(Resolved { component, .. }) => component,
@@ -207,7 +216,7 @@ fn compiled(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus
     let of_digest = |it: &&GenerationView| it.digest.as_ref() == Some(&digest);
     match status.and_then(|it| it.generations.iter().rev().find(of_digest)) {
         Some(_) => finding(KIND, TRUE, "Compiled", format!("sha256:{digest}")),
-        None => match status.and_then(|it| it.refused.as_ref()) {
+        None => match status.and_then(|it| it.refused.as_ref()).filter(|_| !in_progress) {
             Some(refused) => finding(KIND, FALSE, "CompilationFailed", &refused.message),
             None => {
                 let waits_for = status.map(|it| it.waits_for.join("; ")).unwrap_or_default();
@@ -304,4 +313,4 @@ fn newest(status: &PluginStatus) -> Option<&GenerationView> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

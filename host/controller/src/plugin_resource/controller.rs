@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
 use oarlock_component_source::{CachedComponent, Fetcher};
 use oarlock_event_recorder::{Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig};
 use oarlock_flow_control::KeyedPermits;
@@ -81,7 +81,7 @@ pub(crate) struct PluginResources {
     /// By namespace: none for ClusterPlugins. So the slow registry of one tenant does not delay the plugins
     /// of the others.
     pub(super) turns: KeyedPermits<Option<Arc<str>>>,
-    pub(super) turns_of_shadows: KeyedPermits<Option<Arc<str>>>,
+    turns_of_shadows: KeyedPermits<Option<Arc<str>>>,
     authorization: Authorization,
     pub(super) records: Mutex<BTreeMap<PluginKey, Record>>,
 }
@@ -148,8 +148,8 @@ impl PluginResources {
         }
     }
 
-    /// Queues the objects of a resource when they change. A deletion, another account, `suspend` and
-    /// `suspendWrites` take effect at once, also while the spec is being resolved.
+    /// Queues the objects of a resource when they change. A deletion, another account, `suspend`,
+    /// `suspendWrites` and the removal of a shadow take effect at once, also while the spec is resolved.
     async fn follow(&self, resource: &str) {
         let resource = GroupVersionResource::new(types::GROUP, types::VERSION, resource);
         // The host itself is never refused.
@@ -205,23 +205,18 @@ impl PluginResources {
                 Some(()) = of_shadows.next() => {}
                 Some(()) = fetching.next() => {}
                 Some(request) = requests.recv() => fetching.push(self.answer(request)),
-                Some(key) = self.shadows.get() => of_shadows.push(self.work_on_shadow(key)),
+                Some(key) = self.shadows.get() => {
+                    let fetch = async |key: &PluginKey| self.fetch_shadow(key).await;
+                    of_shadows.push(in_turn(&self.shadows, &self.turns_of_shadows, key, fetch));
+                }
                 key = self.queue.get() => match key {
-                    Some(key) => running.push(self.work_on(key)),
+                    Some(key) => {
+                        let reconcile = async |key: &PluginKey| self.reconcile(key).await;
+                        running.push(in_turn(&self.queue, &self.turns, key, reconcile));
+                    }
                     None => return,
                 },
             }
-        }
-    }
-
-    async fn work_on(&self, key: PluginKey) {
-        let turn = self.turns.acquire(&key.namespace).await;
-        // In a box, so that a key that waits for its turn is small.
-        let again = self.reconcile(&key).boxed().await;
-        drop(turn);
-        self.queue.done(&key);
-        if let Some(again) = again {
-            self.queue.add_after(key, again);
         }
     }
 
@@ -248,6 +243,9 @@ impl PluginResources {
                 (Err(invalid("InvalidName", message)), None, None)
             }
             Ok(Read { spec }) => {
+                if spec.shadow.is_none() {
+                    self.forget_shadow(key);
+                }
                 let (resolution, fetched) = self.resolve(key, &object, &spec).await;
                 (resolution, fetched, Some(spec))
             }
@@ -323,15 +321,14 @@ impl PluginResources {
         let n_failures = before.as_ref().map_or(0, |it| it.n_failures);
         let n_failures = if resolution.is_err() { n_failures.saturating_add(1) } else { 0 };
         let older_version_serves = self.definitions.get(&key.host_name()).is_some();
-        let name = || format!("{} {}", key.kind(), key.host_name());
         let refused = resolution.as_ref().err().filter(|_| !older_version_serves);
-        let refused = refused.map(|it| RefusedFile { file: name(), message: it.message.clone() });
+        let refused = refused.map(|it| RefusedFile { file: key.to_string(), message: it.message.clone() });
         self.host.statuses.set_refused_object(&key.host_name(), refused);
         if let Err(problem) = &resolution
             && before.as_ref().and_then(|it| it.resolution.as_ref().err()) != Some(problem)
         {
             self.host.reporter.report(HostEvent::PluginRefused {
-                file: name(),
+                file: key.to_string(),
                 message: problem.message.clone(),
                 hint: None,
                 older_version_serves,
@@ -365,7 +362,8 @@ impl PluginResources {
     async fn check_serving(&self, key: &PluginKey) {
         let name = key.host_name();
         let Some(serving) = self.definitions.get(&name) else { return };
-        if let Err(problem) = self.authorization.check(&self.host, &serving.service_account).await
+        let Host { client, gate, .. } = &*self.host;
+        if let Err(problem) = self.authorization.check(client, gate, &serving.service_account).await
             && !problem.is_unknown
         {
             self.definitions.remove(&name);
@@ -386,6 +384,23 @@ impl PluginResources {
         let informer = self.host.informers.informer(&resource)?;
         let object = informer.indexer().get_named(key.namespace.as_deref().unwrap_or(""), &key.name)?;
         object.deletion_timestamp().is_none().then_some(object)
+    }
+}
+
+/// Works on a key when it is the turn of its namespace. Queues it again after the time that `work` returns.
+async fn in_turn(
+    queue: &WorkQueue<PluginKey>,
+    turns: &KeyedPermits<Option<Arc<str>>>,
+    key: PluginKey,
+    work: impl AsyncFnOnce(&PluginKey) -> Option<Duration>,
+) {
+    let turn = turns.acquire(&key.namespace).await;
+    // In a box, so that a key that waits for its turn is small.
+    let again = Box::pin(work(&key)).await;
+    drop(turn);
+    queue.done(&key);
+    if let Some(again) = again {
+        queue.add_after(key, again);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The plugins that objects define, as the reload reads them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,9 +40,11 @@ pub(super) struct AtOnce {
     pub(super) account: Account,
     pub(super) is_suspended: bool,
     pub(super) suspend_writes: bool,
+    /// One that is added or changed is fetched first.
+    pub(super) has_shadow: bool,
 }
 
-/// Names a Plugin or ClusterPlugin.
+/// Names a Plugin or ClusterPlugin. Displays as `Plugin NAMESPACE/NAME` or `ClusterPlugin NAME`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct PluginKey {
     /// None for a ClusterPlugin.
@@ -116,12 +119,15 @@ impl Definitions {
 
     /// Applies what takes effect at once, whether the rest of the object's spec can be used or not: a plugin
     /// acts only as the account that its spec names, and is called, and may write, unless the spec suspends
-    /// that.
+    /// that. It has no shadow without one in the spec.
     pub(super) fn apply_at_once(&self, name: &str, at_once: AtOnce) {
-        let AtOnce { account, is_suspended, suspend_writes } = at_once;
+        let AtOnce { account, is_suspended, suspend_writes, has_shadow } = at_once;
         let Some(file) = self.get(name) else { return };
         if file.service_account != account {
             return self.remove(name);
+        }
+        if !has_shadow {
+            self.set_shadow(name, None);
         }
         self.sender.send_if_modified(|all| match all.get(name) {
             Some(file) if (file.is_suspended, file.suspend_writes) != (is_suspended, suspend_writes) => {
@@ -218,5 +224,15 @@ impl PluginKey {
 
     pub(super) fn kind(&self) -> &'static str {
         if self.namespace.is_some() { "Plugin" } else { "ClusterPlugin" }
+    }
+}
+
+impl fmt::Display for PluginKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { namespace, name } = self;
+        match namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{name}", self.kind()),
+            None => write!(f, "{} {name}", self.kind()),
+        }
     }
 }

@@ -15,14 +15,17 @@ use super::controller::Maxima;
 use super::definitions::PluginKey;
 use super::record::FetchedAt;
 use super::referenced::AccountReader;
-use super::types::{ConfigSource, PluginSpec};
+use super::types::{ConfigSource, KeyReference, PluginSpec};
 use crate::account::Account;
-use crate::config::{self, PluginFile, settings};
+use crate::config::{self, NoMapping, PluginFile, settings};
 use crate::reload::Host;
 
 /// How long one attempt may take, its downloads included.
 /// Longer than a fetch, which ends by itself and then returns what was fetched before.
 const ATTEMPT: Duration = Duration::from_secs(360);
+
+/// The kind of an object of `configFrom` that has no secrets.
+const CONFIG_MAP: &str = "ConfigMap";
 
 /// The result of resolving one spec.
 #[derive(Clone, Debug)]
@@ -76,6 +79,10 @@ impl Resolver<'_> {
         key.account(&spec.service_account_name, self.host_namespace)
     }
 
+    async fn check(&self, account: &Account) -> Result<(), Problem> {
+        self.authorization.check(&self.host.client, &self.host.gate, account).await
+    }
+
     /// Resolves a spec. A component that was fetched before is fetched again only if it may have changed.
     pub(super) async fn resolve(
         &self,
@@ -85,7 +92,7 @@ impl Resolver<'_> {
         let Subject { key, spec, .. } = subject;
         let account = self.account(key, spec);
         in_time(async {
-            self.authorization.check(self.host, &account).await?;
+            self.check(&account).await?;
             let reader = AccountReader { client: &self.host.client, account: &account };
             let component = component(self.fetcher, &spec.source, &reader, fetched.take()).await?;
             *fetched = Some(component.clone());
@@ -103,7 +110,7 @@ impl Resolver<'_> {
         before: Option<FetchedAt>,
     ) -> Result<FetchedAt, Problem> {
         in_time(async {
-            self.authorization.check(self.host, account).await?;
+            self.check(account).await?;
             let reader = AccountReader { client: &self.host.client, account };
             component(self.fetcher, source, &reader, before).await
         })
@@ -120,7 +127,7 @@ impl Resolver<'_> {
         let (read, kind, key) = match &spec.config_from {
             None => return Ok((spec.config.clone(), None)),
             Some(ConfigSource { config_map: Some(key), secret: None }) => {
-                (reader.config_map(key).await.map(|bytes| (bytes, None)), "ConfigMap", key)
+                (reader.config_map(key).await.map(|bytes| (bytes, None)), CONFIG_MAP, key)
             }
             Some(ConfigSource { config_map: None, secret: Some(key) }) => {
                 let read = reader.secret(key).await;
@@ -135,10 +142,7 @@ impl Resolver<'_> {
         let object = format!("the {kind} {}", key.name);
         let (bytes, version) = read.map_err(|error| of_read(&object, &error))?;
         let version = version.map(|it| json!([it, key.key, spec.config]).to_string().into());
-        // The parser's message may have parts of the text, which may be a Secret's.
-        let mut config = config::parse_mapping(&bytes)
-            .map_err(|why| invalid(format!("the key {} of {object} {why}", key.key)))
-            .map_err(|problem| Problem { reason: "InvalidConfig", ..problem })?;
+        let mut config = config::parse_mapping(&bytes).map_err(|error| of_text(kind, key, &error))?;
         config.extend(spec.config.clone());
         Ok((config, version))
     }
@@ -273,6 +277,19 @@ fn of_read(object: &str, error: &ReadError) -> Problem {
     Problem { stage: Stage::Ready, reason, message: format!("{object} {error}{fix}"), is_unknown }
 }
 
+/// Returns the problem of a text that is no configuration. Others may read the message: it has no part of
+/// the text, and of a Secret not even the place.
+fn of_text(
+    kind: &str,
+    KeyReference { name, key }: &KeyReference,
+    NoMapping { why, place }: &NoMapping,
+) -> Problem {
+    let place = place.in_words().filter(|_| kind == CONFIG_MAP);
+    let place = place.map(|place| format!(" ({place})")).unwrap_or_default();
+    let message = format!("the key {key} of the {kind} {name} {why}{place}");
+    Problem { reason: "InvalidConfig", ..invalid(message) }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -299,6 +316,29 @@ mod tests {
         let (reason, message) = weight(51.into(), 50).unwrap_err();
         assert_eq!(reason, "LimitExceeded");
         insta::assert_snapshot!(message, @"spec.weight: 51 is above 50, the maximum of this host. Fix: lower it, or ask who runs the host");
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_be_parsed_has_its_place_unless_it_is_secret() {
+        let key = KeyReference { name: "conf".to_owned(), key: "app.yaml".to_owned() };
+        let problem = |kind, text: &str| {
+            let problem = of_text(kind, &key, &config::parse_mapping(text.as_bytes()).unwrap_err());
+            assert_eq!((problem.stage, problem.reason), (Stage::Ready, "InvalidConfig"));
+            problem.message
+        };
+        let unclosed = "a: 1\nb: [canary\nc: 2\n";
+        let json = "{\n  \"a\": 1,\n  \"b\" canary\n}\n";
+        let deep = format!("a:\n{}", "[".repeat(65));
+        let texts = [unclosed, json, "a: 1\nb: *canary", "a: 1\na: {1: [", "canary", &deep];
+        insta::assert_snapshot!(texts.map(|text| problem(CONFIG_MAP, text)).join("\n"), @"
+        the key app.yaml of the ConfigMap conf is not a mapping in YAML or JSON (line 3, column 2)
+        the key app.yaml of the ConfigMap conf is not a mapping in YAML or JSON (line 3, column 7)
+        the key app.yaml of the ConfigMap conf is not a mapping in YAML or JSON (line 2, column 4)
+        the key app.yaml of the ConfigMap conf is not a mapping in YAML or JSON (line 3, column 1)
+        the key app.yaml of the ConfigMap conf is not a mapping in YAML or JSON (line 1, column 1)
+        the key app.yaml of the ConfigMap conf is nested too deeply (line 2)
+        ");
+        insta::assert_snapshot!(problem("Secret", unclosed), @"the key app.yaml of the Secret conf is not a mapping in YAML or JSON");
     }
 
     #[tokio::test(start_paused = true)]

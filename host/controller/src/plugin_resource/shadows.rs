@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use futures::FutureExt;
 use oarlock_component_source::{CachedComponent, Source};
 
+use super::at_once;
 use super::conditions::Stage;
 use super::controller::{PluginResources, READ_AGAIN};
 use super::definitions::PluginKey;
@@ -94,28 +94,24 @@ impl PluginResources {
             before.as_ref().is_none_or(|before| !record.is_of(&before.source, &before.account))
         };
         let record = ShadowRecord::of(spec, self.resolver().account(key, spec), before.clone());
-        match &record {
-            Some(record) if is_new(record) => self.shadows.add(key.clone()),
-            Some(_) => {}
-            None => self.host.statuses.set_refused_object(&shadow::name_of(&key.host_name()), None),
+        if record.as_ref().is_some_and(is_new) {
+            self.shadows.add(key.clone());
         }
         record
     }
 
-    /// Fetches the shadow of one object.
-    pub(super) async fn work_on_shadow(&self, key: PluginKey) {
-        let turn = self.turns_of_shadows.acquire(&key.namespace).await;
-        // In a box, so that a key that waits for its turn is small.
-        let again = self.fetch_shadow(&key).boxed().await;
-        drop(turn);
-        self.shadows.done(&key);
-        if let Some(again) = again {
-            self.shadows.add_after(key, again);
+    /// Forgets the shadow of an object whose spec has none any more, before the rest of the spec is resolved.
+    pub(super) fn forget_shadow(&self, key: &PluginKey) {
+        if let Some(record) = self.records.lock().get_mut(key)
+            && record.shadow.take().is_some()
+        {
+            record.seen_changes = None;
         }
+        self.host.statuses.set_refused_object(&shadow::name_of(&key.host_name()), None);
     }
 
-    /// Returns when to do it again.
-    async fn fetch_shadow(&self, key: &PluginKey) -> Option<Duration> {
+    /// Fetches the shadow of one object. Returns when to do it again.
+    pub(super) async fn fetch_shadow(&self, key: &PluginKey) -> Option<Duration> {
         let ShadowRecord { source, account, fetched, .. } = self.records.lock().get(key)?.shadow.clone()?;
         let result = self.resolver().shadow(&source, &account, fetched).await;
         let (component, before, now, again) = {
@@ -131,7 +127,7 @@ impl PluginResources {
             (shadow.component.clone(), before, shadow.resolution.clone(), again)
         };
         let name = key.host_name();
-        let file = || format!("the shadow of {} {name}", key.kind());
+        let file = || format!("the shadow of {key}");
         let older_version_serves = component.is_some();
         let refused = now.as_ref().err().filter(|_| !older_version_serves);
         let refused = refused.map(|it| RefusedFile { file: file(), message: it.message.clone() });
@@ -146,7 +142,10 @@ impl PluginResources {
                 older_version_serves,
             });
         }
-        self.definitions.set_shadow(&name, component);
+        // The spec may have lost it meanwhile, and wait to be resolved.
+        if !self.object(key).is_some_and(|object| at_once::has_no_shadow(&object.json())) {
+            self.definitions.set_shadow(&name, component);
+        }
         Some(again)
     }
 }

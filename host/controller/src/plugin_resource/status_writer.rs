@@ -151,7 +151,7 @@ pub(super) fn status_of(
 ) -> PluginStatus {
     let View { resolution, loaded: status, shadow, .. } = *view;
     let in_progress = view.is_in_progress();
-    let mut findings = conditions::find(resolution, status);
+    let mut findings = conditions::find(resolution, status, in_progress);
     findings.extend(shadow.map(|it| it.ready()));
     let serving = status.filter(|it| it.generation > 0);
     let subscriptions_of = serving.into_iter().flat_map(|it| &it.subscriptions);

@@ -193,7 +193,7 @@ impl PluginResources {
         if let Err(error) = result
             && reports
         {
-            let message = format!("the status of {} {name}: {}", key.kind(), crate::chain::text(&error));
+            let message = format!("the status of {key}: {}", crate::chain::text(&error));
             self.host.reporter.report(HostEvent::StatusNotWritten { message });
         }
     }

@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::host_event::{HostEvent, Mode, NotificationType};
 use super::terminal::{Lines, OneLine};
-use super::{CallOutcome, Counted, Level, Line, NextTry, Suspender, shown_file, with_object_names};
+use super::{CallOutcome, Counted, Level, Line, NextTry, Suspender, with_object_names};
 use crate::size::Size;
 
 // === impl Line ===
@@ -138,7 +138,7 @@ impl HostEvent {
                 match message.strip_prefix(file.as_str()) {
                     // The message begins with the place in the file.
                     Some(_) => write!(f, "refused: {shown}")?,
-                    None => write!(f, "{} refused: {shown}", shown_file(file))?,
+                    None => write!(f, "{} refused: {shown}", with_object_names(file))?,
                 }
                 f.write_str(full_stop(message))?;
                 f.write_str(match older_version_serves {
@@ -158,10 +158,10 @@ impl HostEvent {
                 )
             }
             Self::PluginAccepted { file, serves: true } => {
-                write!(f, "{} is valid again. The version that serves was made from it", shown_file(file))
+                write!(f, "{} is valid again. The version that serves was made from it", with_object_names(file))
             }
             Self::PluginAccepted { file, serves: false } => {
-                write!(f, "{} is valid again. No version serves yet", shown_file(file))
+                write!(f, "{} is valid again. No version serves yet", with_object_names(file))
             }
             Self::SourceReadable { file } => write!(f, "{file} can be read again"),
             // The command follows, each of its lines on a line of its own.

@@ -294,6 +294,29 @@ async fn the_writes_of_a_plugin_object_are_suspended_although_the_rest_of_its_sp
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_dry_runs_of_a_plugin_object_go_on_until_the_rest_of_its_spec_can_be_used() {
+    let objects = Objects::start().await;
+    objects.account("hello").await;
+    let mut spec = hello();
+    spec["dryRun"] = true.into();
+    objects.create("hello", spec).await;
+    objects.condition("hello", "Ready", "True", "Serving").await;
+    let broken = json!({"dryRun": false, "source": {"file": {"path": "none.wasm"}}});
+    objects.patch("hello", broken).await;
+    let why = objects.condition("hello", "Degraded", "True", "NotFound").await;
+    assert!(why.contains("none.wasm"), "{why}");
+    let ready = objects.condition("hello", "Ready", "True", "Serving").await;
+    assert!(ready.ends_with(", generation 1; its writes are dry runs"), "{ready}");
+    objects.patch("hello", json!({"source": {"file": {"path": "hello.wasm"}}})).await;
+    until_ok("writes that are stored", async || {
+        let ready = objects.condition("hello", "Ready", "True", "Serving").await;
+        if ready.contains("dry runs") { Err(ready) } else { Ok(()) }
+    })
+    .await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_object_that_an_operator_suspended_stays_suspended_when_its_account_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let socket = control::bind(&folder.path().join("run"), None).unwrap();
@@ -444,7 +467,10 @@ async fn a_status_that_the_api_server_does_not_have_is_reported_and_tried_ever_m
     let counted = faults.add(counted);
     objects.create("hello", hello()).await;
     let reported = objects.rig.line(|line| line["event"] == "status-not-written").await;
-    assert!(reported["message"].as_str().unwrap().contains("hello"), "{reported}");
+    assert!(
+        reported["message"].as_str().unwrap().starts_with("the status of Plugin default/hello: "),
+        "{reported}"
+    );
     let begun = Instant::now();
     let n_before = faults.matched(counted);
     tokio::time::sleep(Duration::from_secs(4)).await;

@@ -106,7 +106,7 @@ async fn promise_4_a_shadow_that_cannot_be_had_changes_nothing_of_its_plugin_and
     let why = objects.condition("hello", "ShadowReady", "False", "NotFound").await;
     assert!(why.contains("none.wasm"), "{why}");
     let is_refused =
-        |it: &Value| it["event"] == "plugin-refused" && it["file"] == "the shadow of Plugin default.hello";
+        |it: &Value| it["event"] == "plugin-refused" && it["file"] == "the shadow of Plugin default/hello";
     objects.rig.line(is_refused).await;
     let now = status(&objects, "hello").await;
     let phases = (now.phase.as_deref(), now.shadow.map(|it| (it.phase, it.digest)));
@@ -128,5 +128,33 @@ async fn promise_4_a_shadow_that_cannot_be_had_changes_nothing_of_its_plugin_and
     objects.rig.serves("default.hello", 2).await;
     objects.condition("hello", "ShadowReady", "Unknown", "Fetching").await;
     objects.condition("hello", "Ready", "True", "Serving").await;
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_removal_of_a_shadow_does_not_wait_for_a_slow_registry() {
+    let (registry, policy) = slow_registry();
+    let reference = format!("{}/slow:1", registry.local_addr().unwrap());
+    let objects = Objects::start_under(policy).await;
+    objects.account("hello").await;
+    let mut spec = hello();
+    spec["shadow"] = json!({"source": {"file": {"path": "hello.wasm"}}});
+    objects.create("hello", spec).await;
+    objects.condition("hello", "ShadowReady", "True", "Serving").await;
+    let slow = json!({"oci": {"reference": reference}, "file": null});
+    objects.patch("hello", json!({"source": slow, "shadow": null})).await;
+    objects.rig.event("default.hello.shadow", "plugin-unloaded").await;
+    until_ok("a status without a shadow", async || {
+        let status = status(&objects, "hello").await;
+        if status.shadow.is_none() { Ok(status) } else { Err(format!("{:#}", json!(status))) }
+    })
+    .await;
+    let _connection = tokio::task::spawn_blocking(move || registry.accept().map(|it| (it, registry)))
+        .await
+        .unwrap()
+        .unwrap();
+    let status = status(&objects, "hello").await;
+    assert_eq!(status.observed_generation, Some(1), "the newest spec is not resolved yet");
+    assert_eq!(status.phase.as_deref(), Some("Serving"));
     objects.rig.end().await;
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use super::stamp;
+use super::{outputs::Outputs, stamp};
 
 /// The content of a project's sources at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,9 +23,10 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn of(folder: &Path, is_written: &dyn Fn(&Path) -> bool) -> Result<Self> {
-        let gitignore = gitignore(folder);
-        let is_excluded =
-            |path: &Path, is_folder: bool| gitignore.matched(path, is_folder).is_ignore() || is_written(path);
+        let (gitignore, outputs) = (gitignore(folder), Outputs::of_process());
+        let is_excluded = |path: &Path, is_folder: bool| {
+            gitignore.matched(path, is_folder).is_ignore() || is_written(path) || outputs.contain(path)
+        };
         let mut files = BTreeMap::new();
         for path in stamp::inputs(folder, true, &is_excluded)? {
             if !path.is_dir() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{Outcome, is_source};
+use super::{Outcome, is_source, outputs::Outputs};
 use crate::Project;
 
 /// Files in a project that are no inputs of its build.
@@ -82,7 +82,8 @@ pub(super) fn hash_file(path: &Path) -> std::io::Result<u64> {
 }
 
 fn hash_folder(folder: &Path, hasher: &mut DefaultHasher, is_at_root: bool) -> Result<()> {
-    for path in inputs(folder, is_at_root, &|_, _| false)? {
+    let outputs = Outputs::of_process();
+    for path in inputs(folder, is_at_root, &|path, _| outputs.contain(path))? {
         path.file_name().unwrap_or_default().hash(hasher);
         if !path.is_dir() {
             fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?.hash(hasher);

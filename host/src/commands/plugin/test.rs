@@ -18,7 +18,7 @@ use self::shown::{Shown, Verdict};
 use super::{
     super::{
         examine,
-        sources::{LOOK, Sources, folder},
+        sources::{LOOK, Sources, Written, folder},
     },
     build::plugin_file,
 };
@@ -212,9 +212,11 @@ struct Watched {
 
 fn watched(chosen: &[Chosen], args: &TestArgs) -> Result<Vec<Watched>, Failure> {
     let mut watched = Vec::new();
+    let written = Written::new(&[args.junit.as_deref()], None, &[]);
     for Chosen { file, folder, .. } in chosen {
+        let sources = if args.no_build { None } else { Sources::beside(file)? };
         watched.push(Watched {
-            sources: if args.no_build { None } else { Sources::beside(file)? },
+            sources: sources.map(|it| Sources { written: written.clone(), ..it }),
             files: vec![file.path.clone(), file.component.clone()],
             folder: folder.clone(),
         });
@@ -252,5 +254,37 @@ fn state(watched: &[Watched]) -> Vec<Option<u64>> {
 fn wait_for_change(watched: &[Watched], before: &[Option<u64>]) {
     while state(watched) == before {
         std::thread::park_timeout(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Command, PluginArgs, PluginCommand};
+
+    #[test]
+    fn a_report_in_the_folder_of_the_plugin_is_no_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let file = "name: a\ncomponent: a.wasm\nserviceAccount: {namespace: default, name: a}\n";
+        for (name, text) in [("plugin.yaml", file), ("requirements.txt", ""), ("report.xml", "1")] {
+            fs::write(at(name), text).unwrap();
+        }
+        let line = [Path::new("oarlock"), Path::new("plugin"), Path::new("test"), Path::new("--watch")];
+        let report = [Path::new("--junit"), &at("report.xml"), folder.path()];
+        let args = Args::try_parse_from(line.into_iter().chain(report)).unwrap();
+        let Command::Plugin(PluginArgs { command: PluginCommand::Test(args) }) = args.command else {
+            unreachable!()
+        };
+        let watched = watched(&choose(&args).unwrap(), &args).unwrap();
+        let before = state(&watched);
+        fs::write(at("report.xml"), "2").unwrap();
+        assert_eq!(state(&watched), before);
+        fs::write(at("a.py"), "").unwrap();
+        assert_ne!(state(&watched), before);
     }
 }

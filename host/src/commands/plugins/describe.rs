@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use oarlock_controller::report::{Counted, OneLine, shown_file, with_object_names};
+use oarlock_controller::report::{Counted, OneLine, with_object_names};
 
 use crate::age::Age;
 use crate::table::Table;
@@ -21,7 +21,7 @@ pub(super) fn text(plugin: &PluginView, shadow: Option<&PluginView>) -> String {
     let mut text = Description::default();
     text.field("Name", &plugin.name);
     text.field("Phase", super::phase(plugin));
-    text.field("File", shown_file(&plugin.file));
+    text.field("File", with_object_names(&plugin.file));
     text.field("Component", &plugin.component);
     text.field("Service account", &plugin.service_account);
     text.field("Generation", plugin.generation);

@@ -1,11 +1,15 @@
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::BodyDataStream;
 use axum::http::Request;
 use futures::StreamExt;
 use oarlock_plugin::contract::Entry;
 use oarlock_plugin::guest::HostBytes;
+use tokio::time::Instant;
 use tower::ServiceExt;
 
+use super::super::turns::{PATIENCE, READ_LIMIT, RETRY_AFTER};
 use super::*;
 
 /// Returns the page of a host with a plugin whose series take several pieces.

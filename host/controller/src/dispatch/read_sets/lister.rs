@@ -14,6 +14,8 @@ pub(super) const MOST_SELECTORS: usize = 1_024;
 /// Who reads through one lister.
 pub(super) struct Lister {
     pub(super) declared: WakingLister,
+    /// The first generation that has it, of those that have it in turn.
+    pub(super) since: u64,
     pub(super) readers: HashMap<Arc<Read>, HashSet<Key>>,
     /// The selectors among these, by namespace.
     pub(super) selectors: HashMap<Option<Box<str>>, Vec<Arc<Read>>>,
@@ -26,9 +28,10 @@ pub(super) struct Lister {
 // === impl Lister ===
 
 impl Lister {
-    pub(super) fn new(declared: WakingLister) -> Self {
+    pub(super) fn new(declared: WakingLister, since: u64) -> Self {
         Self {
             declared,
+            since,
             readers: HashMap::new(),
             selectors: HashMap::new(),
             n_by_index: HashMap::new(),

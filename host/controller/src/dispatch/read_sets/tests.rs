@@ -22,7 +22,7 @@ fn lister() -> WakingLister {
 
 fn sets() -> ReadSets {
     let sets = ReadSets::default();
-    sets.serve(vec![lister()], |_| true);
+    sets.serve(1, vec![lister()], |_| true);
     sets
 }
 
@@ -42,9 +42,10 @@ fn deleted(object: &Object) -> Notification {
     Notification::Deleted { object: object.clone(), final_state_unknown: false }
 }
 
-/// A successful run that reads this.
+/// A successful run of the version that serves, which reads this.
 fn run(sets: &ReadSets, name: &str, reads: &[Read]) {
-    let run = sets.begin(key(name));
+    let generation = sets.state.lock().generation;
+    let run = sets.begin(key(name), generation);
     reads.iter().for_each(|read| run.reads("pods", read.clone()).unwrap());
     run.found();
     run.succeeded();
@@ -119,7 +120,7 @@ fn an_index_wakes_by_the_values_before_and_after() {
 fn a_success_replaces_the_reads_and_a_failure_adds_to_them() {
     let sets = sets();
     run(&sets, "k", &[get("a")]);
-    let failed = sets.begin(key("k"));
+    let failed = sets.begin(key("k"), 1);
     failed.reads("pods", get("b")).unwrap();
     drop(failed);
     assert_eq!(woken(&sets, &added(&object("n/a", ""))), ["k"]);
@@ -137,7 +138,7 @@ fn a_success_replaces_the_reads_and_a_failure_adds_to_them() {
 #[test]
 fn a_change_during_the_run_wakes_the_key() {
     let sets = sets();
-    let run = sets.begin(key("k"));
+    let run = sets.begin(key("k"), 1);
     run.reads("pods", get("a")).unwrap();
     assert_eq!(woken(&sets, &added(&object("n/a", ""))), ["k"]);
     run.succeeded();
@@ -180,7 +181,7 @@ fn promise_4_read_sets_are_charged_and_keys_that_found_nothing_make_room() {
     // Such as the last runs for objects that are gone.
     let mut n_keys = 0;
     while account.view().read_sets < (MOST_BYTES - 2_000) as u64 {
-        let nothing = sets.begin(key(&format!("{long}-{n_keys}")));
+        let nothing = sets.begin(key(&format!("{long}-{n_keys}")), 1);
         nothing.reads("pods", get(&n_keys.to_string())).unwrap();
         nothing.succeeded();
         n_keys += 1;
@@ -210,7 +211,7 @@ fn promise_4_no_key_is_lost_when_the_account_of_read_sets_is_full() {
     let name = |n: usize| format!("k-{n}");
     let mut n_keys = 0;
     let error = loop {
-        let run = sets.begin(key(&name(n_keys)));
+        let run = sets.begin(key(&name(n_keys)), 1);
         let reads = (0..3).try_for_each(|m| run.reads("pods", get(&format!("{n_keys}-{m}"))));
         run.found();
         if let Err(error) = reads {
@@ -239,20 +240,48 @@ fn another_generation_keeps_the_reads_of_listers_that_it_inherits() {
     let sets = sets();
     run(&sets, "k", &[get("a")]);
     let due = || sets.take_due().len();
-    sets.serve(vec![lister()], |_| true);
+    sets.serve(2, vec![lister()], |_| true);
     assert_eq!(due(), 0);
     assert_eq!(woken(&sets, &added(&object("n/a", ""))), ["k"]);
     // The lister has a new listener: changes may have been missed.
-    sets.serve(vec![lister()], |_| false);
+    sets.serve(3, vec![lister()], |_| false);
     assert_eq!(due(), 1);
     assert!(woken(&sets, &added(&object("n/a", ""))).is_empty());
     // The same with another index, and without the lister.
     run(&sets, "k", &[get("a")]);
-    sets.serve(vec![WakingLister { indices: Vec::new(), ..lister() }], |_| true);
+    sets.serve(4, vec![WakingLister { indices: Vec::new(), ..lister() }], |_| true);
     assert_eq!(due(), 1);
     run(&sets, "k", &[get("a")]);
-    sets.serve(Vec::new(), |_| true);
+    sets.serve(5, Vec::new(), |_| true);
     assert_eq!(due(), 1);
     let state = sets.state.lock();
     assert!(state.keys.is_empty() && state.n_bytes == 0);
+}
+
+#[test]
+fn a_run_of_a_generation_before_wakes_its_key_if_no_lister_follows_what_it_reads() {
+    let without_indices = || WakingLister { indices: Vec::new(), ..lister() };
+    for (listers, keeps, woken_at_end) in [
+        (vec![lister()], true, 0),
+        (Vec::new(), true, 1),
+        (vec![without_indices()], true, 1),
+        // It has a new listener.
+        (vec![lister()], false, 1),
+    ] {
+        let sets = sets();
+        let (run, failing) = (sets.begin(key("k"), 1), sets.begin(key("failing"), 1));
+        sets.serve(2, listers, |_| keeps);
+        for run in [&run, &failing] {
+            run.reads("pods", get("a")).unwrap();
+        }
+        drop(failing);
+        assert_eq!(sets.take_due().len(), 0);
+        run.succeeded();
+        assert_eq!(sets.take_due().len(), woken_at_end);
+        // A run of the version that serves needs no other one.
+        let run = sets.begin(key("k"), 2);
+        run.reads("pods", get("a")).unwrap();
+        run.succeeded();
+        assert_eq!(sets.take_due().len(), 0);
+    }
 }

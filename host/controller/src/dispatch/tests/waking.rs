@@ -20,13 +20,14 @@ const RECONCILE: &str = "reconcile it k";
 /// each run ends.
 fn lists_web(
     sets: ReadSets,
+    generation: u64,
     answer: impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static,
 ) -> impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static {
     move |call| {
         if call.text != RECONCILE {
             return done();
         }
-        let run = sets.begin(key().into());
+        let run = sets.begin(key().into(), generation);
         let selector = "app=web".parse().unwrap();
         run.reads("pods", Read::Selector { namespace: None, selector, n_bytes: 7 }).unwrap();
         let answer = answer(call);
@@ -47,7 +48,7 @@ async fn rig() -> Rig {
 /// Serves the plugin and waits for the first run of its key.
 async fn served() -> Rig {
     let rig = rig().await;
-    rig.serve(lists_web(rig.queue.read_sets().clone(), |_| done())).await;
+    rig.serve(lists_web(rig.queue.read_sets().clone(), 1, |_| done())).await;
     rig.queue.add(key(), None).unwrap();
     rig.until(RECONCILE).await;
     rig.pass(Duration::from_secs(1)).await;
@@ -82,7 +83,7 @@ async fn a_key_is_queued_again_when_what_it_listed_changes() {
 #[tokio::test(start_paused = true)]
 async fn a_change_during_a_run_queues_the_key_again() {
     let rig = rig().await;
-    rig.serve(lists_web(rig.queue.read_sets().clone(), |_| done())).await;
+    rig.serve(lists_web(rig.queue.read_sets().clone(), 1, |_| done())).await;
     rig.queue.add(key(), None).unwrap();
     rig.until(RECONCILE).await;
     *rig.guests.takes.lock() = Duration::from_secs(10);
@@ -96,7 +97,7 @@ async fn a_change_during_a_run_queues_the_key_again() {
 async fn a_failed_run_keeps_what_the_runs_before_read() {
     let rig = rig().await;
     let sets = rig.queue.read_sets().clone();
-    rig.serve(lists_web(sets, |call| if call.n_before == 0 { done() } else { retry() })).await;
+    rig.serve(lists_web(sets, 1, |call| if call.n_before == 0 { done() } else { retry() })).await;
     rig.queue.add(key(), None).unwrap();
     rig.until(RECONCILE).await;
     rig.api.put(Draft::new("n/a").label("app", "web"));
@@ -112,7 +113,7 @@ async fn a_failed_run_keeps_what_the_runs_before_read() {
 async fn a_lister_that_wakes_stays_synced_when_an_instance_is_lost() {
     let rig = rig().await;
     let sets = rig.queue.read_sets().clone();
-    rig.serve(lists_web(sets, |call| if call.n_before == 0 { trap() } else { done() })).await;
+    rig.serve(lists_web(sets, 1, |call| if call.n_before == 0 { trap() } else { done() })).await;
     rig.until("synced 0").await;
     rig.queue.add(key(), None).unwrap();
     rig.until_times("synced 0", 2).await;
@@ -125,18 +126,38 @@ async fn a_lister_that_wakes_stays_synced_when_an_instance_is_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_swap_to_an_equal_lister_keeps_the_reads_and_another_reconciles_the_keys_once() {
     let mut rig = served().await;
-    rig.serve(lists_web(rig.queue.read_sets().clone(), |_| done())).await;
+    rig.serve(lists_web(rig.queue.read_sets().clone(), 2, |_| done())).await;
     rig.pass(Duration::from_secs(60)).await;
     assert_eq!(n_runs(&rig), 1, "nothing changed");
     rig.api.put(Draft::new("n/a").label("app", "web"));
     rig.until_times(RECONCILE, 2).await;
     // Without the lister.
     rig.wakes = false;
-    rig.serve(lists_web(rig.queue.read_sets().clone(), |_| done())).await;
+    rig.serve(lists_web(rig.queue.read_sets().clone(), 3, |_| done())).await;
     rig.until_times(RECONCILE, 3).await;
     rig.api.put("n/a");
     rig.pass(Duration::from_secs(60)).await;
     assert_eq!(n_runs(&rig), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_reads_after_a_swap_is_repeated_by_a_version_without_the_lister() {
+    for wakes in [true, false] {
+        let mut rig = rig().await;
+        *rig.guests.takes.lock() = Duration::from_secs(10);
+        rig.serve(lists_web(rig.queue.read_sets().clone(), 1, |_| done())).await;
+        rig.queue.add(key(), None).unwrap();
+        rig.until(RECONCILE).await;
+        *rig.guests.takes.lock() = Duration::ZERO;
+        rig.wakes = wakes;
+        // The run has not read yet.
+        rig.serve(lists_web(rig.queue.read_sets().clone(), 2, |_| done())).await;
+        rig.pass(Duration::from_secs(60)).await;
+        let calls = rig.calls();
+        let instances: Vec<_> =
+            calls.iter().filter(|it| it.text == RECONCILE).map(|it| it.instance).collect();
+        assert_eq!(instances, if wakes { vec![1] } else { vec![1, 2] });
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,7 +33,7 @@ fn problem_at(stage: Stage, reason: &'static str) -> Result<Resolved, Problem> {
 }
 
 /// Returns a spec that was resolved, to a component of a cache that is gone.
-async fn resolved() -> Result<Resolved, Problem> {
+pub(crate) async fn resolved() -> Result<Resolved, Problem> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.wasm"), COMPONENT).unwrap();
     let cache = dir.path().join("cache");
@@ -50,6 +50,11 @@ async fn resolved() -> Result<Resolved, Problem> {
         verified: "the digest is as stated".to_owned(),
         stale: None,
     })
+}
+
+/// Returns the conditions of the newest spec, which the host has accepted or refused.
+fn find(resolution: &Result<Resolved, Problem>, status: Option<&PluginStatus>) -> Vec<Finding> {
+    super::find(resolution, status, false)
 }
 
 fn generation(number: u64, state: GenerationState) -> GenerationView {
@@ -261,6 +266,19 @@ async fn a_version_that_was_refused_after_a_roll_back_is_not_said_to_be_rolled_b
     let status = PluginStatus { generation: 2, refused: Some(refused), ..serving(generations) };
     let degraded = find(&resolved().await, Some(&status)).remove(5);
     assert_eq!((&*degraded.reason, &*degraded.message), ("NewVersionRefused", "no component"));
+}
+
+#[tokio::test]
+async fn code_that_is_being_compiled_is_not_said_to_be_that_of_a_version_before() {
+    let refused = RecordedError { time: Timestamp::now(), message: "the one before".to_owned() };
+    let another = GenerationView { digest: Some("ab".repeat(32)), ..generation(1, GenerationState::Serving) };
+    let status = PluginStatus { refused: Some(refused), ..serving(vec![another]) };
+    let resolved = resolved().await;
+    let find = |in_progress| super::find(&resolved, Some(&status), in_progress).remove(3);
+    let before = dated(vec![find(false)], &[], Some(1), false, jiff::Timestamp::UNIX_EPOCH);
+    assert_eq!((&*before[0].reason, before[0].observed_generation), ("CompilationFailed", Some(1)));
+    let now = dated(vec![find(true)], &before, Some(2), true, jiff::Timestamp::UNIX_EPOCH);
+    assert_eq!((&*now[0].reason, now[0].observed_generation), ("Compiling", Some(2)));
 }
 
 #[test]

@@ -61,7 +61,8 @@ impl Preparation<'_> {
         let listers: Arc<[_]> = plan.subscriptions.iter().filter_map(|it| it.wakes.clone()).collect();
         let mut access = KubeAccess::of(Arc::new(access));
         if !listers.is_empty() {
-            access.cache = Arc::new(Waking::new(access.cache, listers, slot.queue.read_sets().clone()));
+            let sets = slot.queue.read_sets().clone();
+            access.cache = Arc::new(Waking::new(access.cache, listers, sets, *number));
         }
         let InstanceParts { component, config, log, description } = parts;
         let secret_config = file.config_version.as_ref().map(|_| config.clone());

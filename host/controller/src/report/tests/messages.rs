@@ -73,7 +73,7 @@ fn examples() -> Vec<HostEvent> {
             message: text("/var/lib/oarlock/last-good cannot be written: disk full"),
             hint: crate::state_folder::WRITABLE,
         },
-        HostEvent::StatusNotWritten { message: text("the status of Plugin team-a.mirror: timeout") },
+        HostEvent::StatusNotWritten { message: text("the status of Plugin team-a/mirror: timeout") },
         HostEvent::CodeNotStored { message: text("the disk is full") },
         HostEvent::RecordLimitReached { file: text("records/mirror.record"), limit: 256 << 20 },
         HostEvent::PluginRefused {
@@ -95,7 +95,7 @@ fn examples() -> Vec<HostEvent> {
             older_version_serves: true,
         },
         HostEvent::PluginRefused {
-            file: text("Plugin team-a.mirror"),
+            file: text("Plugin team-a/mirror"),
             message: text("the spec cannot be read"),
             hint: None,
             older_version_serves: false,
@@ -341,7 +341,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  loads the version that was on probation, 1.1.0 (0123456789ab), since the newest one cannot be used
     error the last good version cannot be loaded: the guest exceeded its deadline. Fix: correct what the message names, or load another version of the plugin
     warn  /var/lib/oarlock/last-good cannot be written: disk full. The host continues; after a restart it may lack the last good version or the quarantine of this plugin. Fix: make the folder of --state-dir writable, free disk space, or name another folder
-    warn  the status of Plugin team-a.mirror: timeout. The host tries again
+    warn  the status of Plugin team-a/mirror: timeout. The host tries again
     warn  its compiled code cannot be stored: the disk is full. It runs, but is compiled again after a restart of the host (--cache-dir names the folder)
     warn  the files of its record, records/mirror.record and those with a number, have reached the 256.0 MiB of --record-limit. The host calls it as before, and records no further call of it. Fix: move the files away or raise --record-limit, then start the host again
     error refused: hello.yaml:3: unknown key `nam`. No version serves

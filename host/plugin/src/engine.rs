@@ -50,7 +50,7 @@ pub struct EngineConfig {
     /// The program that compiles, and the resources that it may use.
     pub compiler: Compiler,
     /// The time between two ticks. A guest computes for one to two of them before others run; the first tick
-    /// of a guest that begins while no other runs may take four times as long.
+    /// of a guest that begins while no other runs may take ten times as long.
     pub time_slice: Duration,
     /// The number of guests that may run at the same time: the number of the runtime's workers.
     pub concurrent_guests: usize,

@@ -18,11 +18,12 @@ use super::scheduler::Scheduler;
 const TICKS_BEFORE_RARE: u32 = 2;
 
 /// The time between rare ticks, in ticks. Calls that are short but frequent, a thousand a second, would
-/// otherwise cost a tick each. The first time slice of a guest that begins meanwhile is up to this long.
-const RARE: u32 = 4;
+/// otherwise cost a tick each, which is a wake-up of the thread. The first time slice of a guest that begins
+/// meanwhile is up to this long.
+const RARE: u32 = 10;
 
 /// Idle ticks before the thread sleeps, so that a burst of calls does not wake it for each call.
-const TICKS_BEFORE_SLEEP: u32 = 15;
+const TICKS_BEFORE_SLEEP: u32 = 7;
 
 /// Advances the engine's epoch. The thread holds a weak reference, and ends with the engine.
 pub(super) struct Ticker {

@@ -138,7 +138,8 @@ impl ControlClient {
         self.parse(&answer)
     }
 
-    /// Reads a page again, for `--watch`. While no host of a cluster leads, the next one is waited for.
+    /// Reads a page again, for `--watch`. While no host of a cluster leads, the next one is waited for. A
+    /// page that other clients read is waited for, too.
     pub(crate) async fn get_again<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Failure> {
         let began_at = Instant::now();
         loop {
@@ -146,8 +147,11 @@ impl ControlClient {
                 Ok(page) => return Ok(page),
                 Err(failure) => failure,
             };
-            let may_return = matches!(self.place, Place::Remote(_)) && !self.is_refused();
-            if !may_return || began_at.elapsed() >= TAKEOVER_LIMIT {
+            let may_succeed = match self.place {
+                Place::Remote(_) => !self.is_refused(),
+                Place::Socket(_) | Place::Admin(_) => self.refused == Some(StatusCode::SERVICE_UNAVAILABLE),
+            };
+            if !may_succeed || began_at.elapsed() >= TAKEOVER_LIMIT {
                 return Err(failure);
             }
             sleep(RETRY_PAUSE).await;
@@ -342,5 +346,42 @@ impl std::fmt::Display for Place {
             Self::Admin(address) => write!(f, "http://{address}"),
             Self::Remote(remote) => write!(f, "{}", remote.address),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_page_that_another_client_reads_is_an_error_first_and_is_waited_for_later() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = Place::Admin(listener.local_addr().unwrap().to_string());
+        let held = r#"{"error": "another client reads this page", "hint": "try again in a few seconds"}"#;
+        let host = async {
+            for (status, body) in
+                [("503 Service Unavailable", held), ("503 Service Unavailable", held), ("200 OK", "7")]
+            {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _ = stream.read(&mut [0; 4096]).await.unwrap();
+                let length = body.len();
+                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        };
+        let client = async {
+            let mut client = ControlClient::open(place).await.unwrap();
+            let failure = client.get::<u32>("/v1/plugins").await.unwrap_err();
+            let page = client.get_again::<u32>("/v1/plugins").await.unwrap();
+            (format!("{failure:?}"), page)
+        };
+        let ((failure, page), ()) = tokio::join!(client, host);
+        for part in ["another client reads this page", "try again in a few seconds", "Running"] {
+            assert!(failure.contains(part), "{failure}");
+        }
+        assert_eq!(page, 7);
     }
 }

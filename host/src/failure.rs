@@ -47,6 +47,11 @@ impl Failure {
         if is_closed { Self { fault: Fault::Unread, ..failure } } else { failure }
     }
 
+    /// Returns the end of a command whose output no one can read any more.
+    pub(crate) fn unread() -> Self {
+        Self::output(io::ErrorKind::BrokenPipe.into())
+    }
+
     /// Adds further errors.
     #[must_use]
     pub(crate) fn and(self, others: Vec<String>) -> Self {

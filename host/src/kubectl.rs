@@ -25,6 +25,7 @@ pub(crate) use self::complete::run as complete;
 use crate::args::{KubectlArgs, KubectlCommand};
 use crate::commands::{lifecycle, logs, parked, top};
 use crate::failure::Ended;
+use crate::unread::while_read;
 
 /// The names of the program as a plugin of kubectl: the commands, and their completions.
 pub(crate) const PROGRAM: &str = "kubectl-oarlock";
@@ -52,11 +53,11 @@ async fn command(args: KubectlArgs) -> Ended {
     match command {
         KubectlCommand::Plugins { plugin, place, list } => {
             let place = server.place(place.all_namespaces, place.cluster);
-            objects::list(&server, &place, plugin.as_deref(), list).await
+            while_read(list.watch, objects::list(&server, &place, plugin.as_deref(), list)).await
         }
         KubectlCommand::Events { plugin, place, list } => {
             let place = server.place(place.all_namespaces, place.cluster);
-            events::list(&server, &place, plugin.as_deref(), list).await
+            while_read(list.watch, events::list(&server, &place, plugin.as_deref(), list)).await
         }
         KubectlCommand::Suspend(it) => suspend::set(&server, it, true).await,
         KubectlCommand::Resume(it) => suspend::set(&server, it, false).await,
@@ -70,12 +71,14 @@ async fn command(args: KubectlArgs) -> Ended {
         KubectlCommand::Logs { plugin, lines, host } => {
             let place = server.place(false, plugin.cluster);
             let name = place.object_name(&plugin.plugin)?;
-            logs::follow_leader(remote::connect(&server, &place, host).await?, name, lines).await
+            let client = remote::connect(&server, &place, host).await?;
+            while_read(lines.follow, logs::follow_leader(client, name, lines)).await
         }
         KubectlCommand::DeadLetters { plugin, place, list, host } => {
             let place = server.place(place.all_namespaces, place.cluster);
             let plugin = plugin.as_deref().map(|it| place.object_name(it)).transpose()?;
-            parked::show(remote::connect(&server, &place, host).await?, plugin, list).await
+            let client = remote::connect(&server, &place, host).await?;
+            while_read(list.watch, parked::show(client, plugin, list)).await
         }
         KubectlCommand::Redeliver { plugin, parked, output, host } => {
             let place = server.place(false, plugin.cluster);

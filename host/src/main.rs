@@ -17,6 +17,7 @@ mod size;
 mod state_folder;
 mod table;
 mod telemetry;
+mod unread;
 mod view;
 
 use std::{
@@ -32,6 +33,7 @@ use crate::{
     args::{Args, ChildArgs, Command, Environment, Output},
     control_client::Finding,
     failure::{Ended, Failure},
+    unread::while_read,
 };
 
 // A cache consists of many small allocations with different lifetimes. jemalloc packs them, and returns free
@@ -140,10 +142,12 @@ fn format(command: &Command) -> Output {
 async fn ask_host(command: Command, state_dir: Option<PathBuf>, environment: &Environment) -> Ended {
     let finding = Finding { state_dir, environment };
     match command {
-        Command::Plugins(args) => commands::plugins::run(args, finding).await,
+        Command::Plugins(args) => while_read(args.list.watch, commands::plugins::run(args, finding)).await,
         Command::Top(args) => commands::top::run(args, finding).await,
-        Command::Logs(args) => commands::logs::run(args, finding).await,
-        Command::DeadLetters(args) => commands::parked::list(args, finding).await,
+        Command::Logs(args) => while_read(args.lines.follow, commands::logs::run(args, finding)).await,
+        Command::DeadLetters(args) => {
+            while_read(args.list.watch, commands::parked::list(args, finding)).await
+        }
         Command::Redeliver(args) => commands::parked::redeliver(args, finding).await,
         Command::Suspend(args) => commands::lifecycle::suspend(args, finding).await,
         Command::Resume(args) => commands::lifecycle::resume(args, finding).await,

@@ -16,6 +16,7 @@ use futures::FutureExt;
 use oarlock_controller::report::{Line, Reports, write_json};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::args::Output;
 
@@ -50,9 +51,13 @@ struct Closed;
 // === impl Printer ===
 
 impl Printer {
-    /// Starts to print, until every reporter is dropped or the output is closed. The host continues without
-    /// it.
-    pub(crate) fn start(reports: Reports, output: Output) -> io::Result<Self> {
+    /// Starts to print, until every reporter is dropped or the output is closed. Then it cancels `closed`;
+    /// without such a token, the host continues.
+    pub(crate) fn start(
+        reports: Reports,
+        output: Output,
+        closed: Option<CancellationToken>,
+    ) -> io::Result<Self> {
         let n_written = Arc::new(AtomicU64::new(0));
         let (end, ended) = oneshot::channel();
         let runtime = Handle::current();
@@ -60,7 +65,17 @@ impl Printer {
         thread::Builder::new().name("printer".to_owned()).spawn(move || {
             // Without the lock of `std::io::stdout`, which would be held while a write blocks.
             match io::stdout().as_fd().try_clone_to_owned() {
-                Ok(stdout) => print(reports, output, &runtime, Sink::new(File::from(stdout), counter)),
+                Ok(stdout) => {
+                    let sink = Sink::new(File::from(stdout), counter);
+                    let is_closed = print(reports, output, &runtime, sink) == Err(Closed);
+                    match closed {
+                        Some(closed) if is_closed => closed.cancel(),
+                        None if is_closed => tracing::warn!(
+                            "standard output is closed: lines are counted and not printed, the host continues"
+                        ),
+                        _ => {}
+                    }
+                }
                 Err(error) => tracing::warn!(%error, "standard output is missing; no events are printed"),
             }
             // A dropped sender also means the end.
@@ -86,7 +101,12 @@ impl Printer {
     }
 }
 
-fn print(mut reports: Reports, output: Output, runtime: &Handle, mut sink: Sink<impl Write>) {
+fn print(
+    mut reports: Reports,
+    output: Output,
+    runtime: &Handle,
+    mut sink: Sink<impl Write>,
+) -> Result<(), Closed> {
     let mut batch = Vec::new();
     while let Some(line) = runtime.block_on(reports.next()) {
         let n_lines = fill(&mut batch, line, &mut reports, output);
@@ -95,13 +115,11 @@ fn print(mut reports: Reports, output: Output, runtime: &Handle, mut sink: Sink<
             Ok(false) => reports.lost(n_lines),
             Err(Closed) => {
                 reports.lost(n_lines);
-                tracing::warn!(
-                    "standard output is closed: lines are counted and not printed, the host continues"
-                );
-                return;
+                return Err(Closed);
             }
         }
     }
+    Ok(())
 }
 
 /// Puts a line, and further lines that wait, into the batch. Returns their number.

@@ -8,7 +8,10 @@ use std::path::Path;
 /// Creates the folder, and checks that it can be written, and only by this user. Writes nothing to a folder
 /// that another user can write to: a link of theirs could point to any file.
 pub(crate) fn prepare(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| match folder.is_file() {
+        true => io::Error::other("it is a file, not a folder"),
+        false => error,
+    })?;
     let found = fs::metadata(folder)?;
     if found.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other("the folder belongs to another user"));

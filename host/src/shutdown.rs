@@ -1,14 +1,16 @@
 //! Requests to end: Ctrl-C and SIGTERM.
 
-use std::{convert::Infallible, time::Duration};
+use std::{pin::pin, time::Duration};
 
+use futures::{Stream, StreamExt, stream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::telemetry;
 
-/// Signals within this time after the first signal belong to the same request.
-const SAME_REQUEST: Duration = Duration::from_secs(1);
+/// Signals within this time after the first signal belong to the same request. A user takes longer to press
+/// Ctrl-C twice.
+const SAME_REQUEST: Duration = Duration::from_millis(100);
 
 /// Receives requests to end. Before this value exists, such a request ends the process at once.
 #[derive(Debug)]
@@ -36,22 +38,58 @@ impl Requests {
     }
 }
 
-/// Cancels a token at the first request to end, and ends the process at the second.
-pub(crate) async fn cancel_on_request(requests: Option<Requests>, token: CancellationToken) -> Infallible {
-    let Some(mut requests) = requests else { return std::future::pending().await };
+/// Cancels a token at the first request to end, and ends the process at the second, also when the host has
+/// ended and other parts of the process have not.
+pub(crate) fn cancel_on_request(requests: Option<Requests>, token: CancellationToken) {
+    let Some(requests) = requests else { return };
+    let requests = stream::unfold(requests, |mut requests| async {
+        requests.next().await;
+        Some(((), requests))
+    });
+    #[expect(clippy::disallowed_methods, reason = "lasts as long as the process")]
+    tokio::spawn(async move {
+        until_second(pin!(requests), &token).await;
+        telemetry::print_at_end("second signal: the process ends at once\n".to_owned());
+        // The kernel, or the end of a pipe, ends the child processes.
+        std::process::exit(1)
+    });
+}
+
+/// Cancels a token at the first request to end, and returns at the second.
+async fn until_second(mut requests: impl Stream<Item = ()> + Unpin, token: &CancellationToken) {
     requests.next().await;
     token.cancel();
     // Some programs send two signals for one request: to the process and to its group.
-    let same_request = tokio::time::sleep(SAME_REQUEST);
-    let mut same_request = std::pin::pin!(same_request);
+    let mut same_request = pin!(tokio::time::sleep(SAME_REQUEST));
     loop {
         tokio::select! {
             biased;
             () = &mut same_request => break,
-            () = requests.next() => {}
+            _ = requests.next() => {}
         }
     }
     requests.next().await;
-    telemetry::print_at_end("second request to end: the process ends at once\n".to_owned());
-    std::process::exit(130)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{channel::mpsc, poll};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_request_ends_the_process_unless_it_belongs_to_the_first() {
+        let (sender, requests) = mpsc::unbounded();
+        let token = CancellationToken::new();
+        let mut second = pin!(until_second(requests, &token));
+        assert!(poll!(&mut second).is_pending() && !token.is_cancelled());
+        sender.unbounded_send(()).unwrap();
+        assert!(poll!(&mut second).is_pending() && token.is_cancelled());
+        sender.unbounded_send(()).unwrap();
+        assert!(poll!(&mut second).is_pending());
+        tokio::time::advance(Duration::from_millis(200)).await;
+        assert!(poll!(&mut second).is_pending());
+        sender.unbounded_send(()).unwrap();
+        assert!(poll!(&mut second).is_ready());
+    }
 }

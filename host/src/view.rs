@@ -75,6 +75,8 @@ pub(crate) struct SubscriptionView {
     pub(crate) resource: String,
     pub(crate) namespaces: Option<Vec<String>>,
     pub(crate) forbidden: Option<String>,
+    /// None from a host of an earlier version, for which such a subscription is forbidden.
+    pub(crate) paused: Option<String>,
     pub(crate) synced: bool,
     pub(crate) backlog: BacklogView,
 }

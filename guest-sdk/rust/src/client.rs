@@ -235,7 +235,32 @@ impl Client {
         Ok(Written::of(namespace, written))
     }
 
-    /// Applies an object, server-side, with the plugin's name as field manager.
+    /// Applies an object, server-side, with the plugin's name as field manager: creates it, or changes the
+    /// fields that the object has. The account needs the verb `patch`, and `create` for an object that does
+    /// not exist.
+    ///
+    /// ```no_run
+    /// use oarlock_sdk::client::Dynamic;
+    /// use oarlock_sdk::{Client, Description, Failure, Request, gvr, info};
+    /// use serde_json::json;
+    ///
+    /// fn describe() -> Result<Description, String> {
+    ///     let writes = Request::new(gvr("", "v1", "configmaps"), &["create", "patch"]);
+    ///     Ok(Description::new("settings", "0.1.0").request(writes))
+    /// }
+    ///
+    /// fn apply_settings(namespace: &str) -> Result<(), Failure> {
+    ///     let settings = Dynamic(json!({
+    ///         "apiVersion": "v1",
+    ///         "kind": "ConfigMap",
+    ///         "metadata": {"namespace": namespace, "name": "settings"},
+    ///         "data": {"greeting": "hello"},
+    ///     }));
+    ///     let written = Client::new(gvr("", "v1", "configmaps")).force().apply(&settings)?;
+    ///     info!("applied", "version" = written.resource_version);
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
     ///

@@ -27,7 +27,6 @@ pub use self::certificate::{CertificateFiles, Error as CertificateError};
 use self::guard::{ApiReviewer, Guard};
 use self::healthz::Reasons;
 pub use self::listener::{AdminListener, Error, bind};
-use self::turns::Turns;
 use crate::control::{self, Control};
 use crate::health::Health;
 use crate::informers::{BudgetView, InformerView, Informers};
@@ -100,9 +99,7 @@ impl Admin {
     /// Returns the pages. The reasons of failed checks are shown, or only to those who may read the page of
     /// one check.
     fn router(self, reasons: Reasons) -> Router {
-        // The two pages about all plugins.
-        let turns = Turns::new();
-        let control = control::reading(self.control.clone(), |route| turns.over(route));
+        let control = control::reading(self.control.clone(), turns::over);
         let metrics = metrics_page::route(&self.metrics, &self.tasks);
         Router::new()
             .route("/", get(index))
@@ -111,7 +108,7 @@ impl Admin {
             .route("/readyz", get(readyz))
             .route("/readyz/{check}", get(ready_check))
             .route("/metrics", metrics)
-            .route("/plugins", turns.over(get(plugins)))
+            .route("/plugins", turns::over(get(plugins)))
             .with_state((self, reasons))
             .merge(control)
     }

@@ -87,7 +87,8 @@ struct RawFile {
     component: PathBuf,
     /// The ServiceAccount that the plugin reads and writes as.
     service_account: Account,
-    /// A mapping that the plugin reads.
+    /// A mapping that the plugin reads. Other values make another version. A stateless plugin is not called
+    /// for objects that do not change; `docs/roll-outs.md` says how a version handles every object.
     #[serde(default, deserialize_with = "bounded::mapping")]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     config: serde_json::Map<String, serde_json::Value>,

@@ -24,7 +24,7 @@ pub(crate) use self::routes::{
 };
 pub(crate) use self::socket::LAST_ANSWERS;
 pub use self::socket::{ControlSocket, Error, bind, folder};
-use crate::dispatch::{Commands, Parked, Redeliver};
+use crate::dispatch::{Commands, Parked, Redeliver, Resumption};
 use crate::leadership::{Leadership, LeadershipView, State};
 use crate::metrics::{Metrics, PluginUsage};
 use crate::reload::{Rollback, RolledBack};
@@ -216,12 +216,14 @@ impl Control {
         answered(plugin, commands.suspend()).await
     }
 
-    async fn resume(&self, plugin: &str) -> Result<(), Refusal> {
+    /// Ends the suspension by an operator. Returns whether the plugin's definition still suspends it.
+    async fn resume(&self, plugin: &str) -> Result<bool, Refusal> {
         self.check_leads()?;
         let commands = self.commands(plugin)?;
         match answered(plugin, commands.resume()).await? {
-            true => Err(Refusal::suspended_by_definition(plugin)),
-            false => Ok(()),
+            Resumption::Resumed => Ok(false),
+            Resumption::StaysSuspended => Ok(true),
+            Resumption::Refused => Err(Refusal::suspended_by_definition(plugin)),
         }
     }
 

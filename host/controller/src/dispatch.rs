@@ -71,7 +71,7 @@ use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
 pub(crate) use self::call::{MakeInstance, Maker};
 use self::calls::{Calls, Ended};
 use self::commands::Command;
-pub(crate) use self::commands::{Commands, Redeliver, RedeliverError, Suspension};
+pub(crate) use self::commands::{Commands, Redeliver, RedeliverError, Resumption, Suspension};
 pub(crate) use self::enqueue::EnqueueRule;
 pub(crate) use self::fault::FaultHook;
 pub(crate) use self::generation::{
@@ -145,6 +145,8 @@ enum Next {
     Switch(Switch),
     Command(Command),
     Ended(Ended),
+    /// Keys that were woken can be queued.
+    QueueWoken,
     Step(Step),
 }
 
@@ -232,7 +234,7 @@ impl Dispatcher {
                     let polled = self.poll_next(cx, cancelled, led, active.as_mut(), &mut calls, &mut slice);
                     match &polled {
                         // It waits for a slice, not for work.
-                        _ if !slice.has_begun() => {}
+                        _ if !slice.has_begun() => calls.slice_is_awaited(),
                         Poll::Ready(_) => slice.turned(),
                         Poll::Pending => {
                             slice.dispatcher_waits(calls.slice_owner());
@@ -241,8 +243,12 @@ impl Dispatcher {
                     }
                     polled
                 });
+                let next = next.await;
+                if !matches!(next, Next::QueueWoken) {
+                    active.iter_mut().for_each(ActiveGeneration::queue_may_have_room);
+                }
                 // No arm awaits, so the task keeps no room for `Next`.
-                match next.await {
+                match next {
                     Next::Stop => break,
                     Next::Lead => self.lead(active.as_mut()),
                     Next::Ended(ended) => {
@@ -266,13 +272,11 @@ impl Dispatcher {
                             active.iter_mut().for_each(ActiveGeneration::note_woken);
                         }
                     }
-                }
-                if let Some(active) = &mut active
-                    && active.has_woken()
-                {
-                    calls.pass_permit_on();
-                    // In a box, since few plugins have keys that wake.
-                    Box::pin(self.queue_woken(active, &mut slice, calls.slice_owner())).await;
+                    Next::QueueWoken => {
+                        if let Some(active) = &mut active {
+                            self.queue_woken(active, &mut slice);
+                        }
+                    }
                 }
                 if slice.is_over() {
                     calls.pass_permit_on();
@@ -337,6 +341,10 @@ impl Dispatcher {
             return Poll::Ready(next);
         }
         ready!(slice.poll_begun(cx));
+        let mut active = active;
+        if active.as_mut().is_some_and(|active| active.take_woken()) {
+            return Poll::Ready(Next::QueueWoken);
+        }
         if let Poll::Ready(ended) = calls.poll_ended(cx) {
             return Poll::Ready(Next::Ended(ended));
         }

@@ -29,6 +29,7 @@ use tokio::sync::mpsc;
 pub use self::call_outcome::{CallOutcome, NextTry};
 pub use self::counted::Counted;
 pub use self::host_event::{HostEvent, Mode, NotificationType, Pairs, Suspender};
+pub(crate) use self::human::Named;
 pub use self::json::{to_json, write_json, write_json_pretty};
 use self::kept_lines::AllKeptLines;
 pub(crate) use self::kept_lines::{KeptLines, LineReader};

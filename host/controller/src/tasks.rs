@@ -20,6 +20,8 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use crate::report::Counted;
+
 /// The interval at which a slow shutdown logs the tasks that it waits for.
 const SHUTDOWN_NOTICE: Duration = Duration::from_secs(5);
 
@@ -300,6 +302,7 @@ impl Supervisor {
         let mut notice = tokio::time::interval(SHUTDOWN_NOTICE);
         notice.set_missed_tick_behavior(MissedTickBehavior::Delay);
         notice.tick().await;
+        let mut only_calls_before = false;
         loop {
             tokio::select! {
                 biased;
@@ -307,7 +310,11 @@ impl Supervisor {
                 _ = notice.tick() => {
                     let tasks = self.tasks.names();
                     let calls = self.tasks.shared.tracker.len().saturating_sub(tasks.len());
-                    tracing::warn!(?tasks, calls, "still waiting for tasks, or calls of plugins, to end");
+                    // A host event says that calls were dropped. Most of these end within moments.
+                    let only_calls = tasks.is_empty();
+                    if !only_calls || std::mem::replace(&mut only_calls_before, only_calls) {
+                        tracing::warn!("the host waits for the end of {}", waited_for(&tasks, calls));
+                    }
                 }
             }
         }
@@ -360,6 +367,13 @@ impl Drop for TaskGuard {
             gone.cancel();
         }
     }
+}
+
+/// Returns the names of tasks and the number of calls for people.
+fn waited_for(tasks: &[Arc<str>], calls: usize) -> String {
+    let calls = (calls > 0).then(|| Counted(calls, "call").to_string());
+    let parts: Vec<_> = tasks.iter().map(ToString::to_string).chain(calls).collect();
+    parts.join(", ")
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
@@ -437,6 +451,13 @@ mod tests {
         let (waiting, ()) = tokio::join!(tasks.blocking(|| 2), async { drop(taken) });
         assert_eq!((waiting, began.elapsed()), (Some(2), BLOCKING_PATIENCE), "as soon as one is free");
         assert_eq!(tasks.blocking(|| panic!("as intended")).await, None::<()>);
+    }
+
+    #[test]
+    fn what_the_end_waits_for_is_named() {
+        assert_eq!(waited_for(&["plugin a".into(), "admin".into()], 2), "plugin a, admin, 2 calls");
+        assert_eq!(waited_for(&["admin".into()], 0), "admin");
+        assert_eq!(waited_for(&[], 1), "1 call");
     }
 
     #[tokio::test]

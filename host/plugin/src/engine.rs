@@ -50,7 +50,7 @@ pub struct EngineConfig {
     /// The program that compiles, and the resources that it may use.
     pub compiler: Compiler,
     /// The time between two ticks. A guest computes for one to two of them before others run; the first tick
-    /// of a guest that begins while no other runs may take ten times as long.
+    /// of a guest that begins while no other runs or waits may take ten times as long.
     pub time_slice: Duration,
     /// The number of guests that may run at the same time: the number of the runtime's workers.
     pub concurrent_guests: usize,
@@ -233,6 +233,11 @@ impl Engine {
     /// Makes the epoch advance while a guest runs. Call it after the guest got its permit.
     pub(crate) fn wake_ticker(&self) {
         self.inner.ticker.wake();
+    }
+
+    /// Has the next tick come soon. The caller has queued a guest.
+    pub(crate) fn hurry_ticker(&self) {
+        self.inner.ticker.hurry();
     }
 }
 

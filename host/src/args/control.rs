@@ -142,7 +142,7 @@ pub(crate) struct ParkedArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(override_usage = "oarlock redeliver PLUGIN SUBSCRIPTION NAMESPACE/NAME\n       \
-                            oarlock redeliver PLUGIN --key KIND NAMESPACE/NAME\n       \
+                            oarlock redeliver PLUGIN --key KIND [NAMESPACE/NAME]\n       \
                             oarlock redeliver PLUGIN --all")]
 pub(crate) struct RedeliverArgs {
     #[arg(value_name = "PLUGIN")]
@@ -169,8 +169,8 @@ pub(crate) struct ParkedChoice {
     #[arg(value_name = "NAMESPACE/NAME")]
     pub(crate) object: Option<String>,
 
-    /// A key of the work queue.
-    #[arg(long, num_args = 2, value_names = ["KIND", "NAMESPACE/NAME"], conflicts_with = "all")]
+    /// A key of the work queue; KIND alone if it has no object.
+    #[arg(long, num_args = 1..=2, value_names = ["KIND", "NAMESPACE/NAME"], conflicts_with = "all")]
     pub(crate) key: Option<Vec<String>>,
 
     /// Everything that is parked.

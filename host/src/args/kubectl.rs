@@ -115,7 +115,7 @@ pub(crate) enum KubectlCommand {
     },
     /// Makes the host try parked objects or keys again, now.
     #[command(override_usage = "kubectl oarlock redeliver PLUGIN SUBSCRIPTION NAMESPACE/NAME\n       \
-                                kubectl oarlock redeliver PLUGIN --key KIND NAMESPACE/NAME\n       \
+                                kubectl oarlock redeliver PLUGIN --key KIND [NAMESPACE/NAME]\n       \
                                 kubectl oarlock redeliver PLUGIN --all")]
     Redeliver {
         #[command(flatten)]

@@ -183,6 +183,7 @@ async fn serve(
         provision,
         election: None,
         drain_timeout: DRAIN_TIMEOUT,
+        ends_unread: true,
         requests,
     };
     Box::pin(hosting::host(job, server.ended())).await

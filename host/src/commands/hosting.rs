@@ -30,6 +30,7 @@ use crate::{
     failure::{Ended, Failure},
     printer::Printer,
     shutdown::{self, Requests},
+    unread,
 };
 
 /// The arguments of [`host`].
@@ -51,6 +52,8 @@ pub(super) struct Job {
     pub(super) election: Option<Election>,
     /// How long the calls in progress may take when the host stops.
     pub(super) drain_timeout: Duration,
+    /// Whether the host stops when no one can read its standard output any more.
+    pub(super) ends_unread: bool,
     /// Signals are handled from the time before the first file that has to be removed at the end.
     pub(super) requests: Option<Requests>,
 }
@@ -106,6 +109,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         provision,
         election,
         drain_timeout,
+        ends_unread,
         requests,
     } = job;
     let Prepared { admin, prunings, record, traces } = prepared;
@@ -152,13 +156,21 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         },
     };
     let runtime = Runtime::new(config).map_err(Failure::caller)?;
-    let token = CancellationToken::new();
+    let (token, closed) = (CancellationToken::new(), CancellationToken::new());
+    let is_closed = closed.clone();
+    let unread = async {
+        tokio::select! {
+            () = unread::until_unread(), if ends_unread => {}
+            () = is_closed.cancelled() => {}
+        }
+        Failure::unread()
+    };
     let run = async {
         let running = std::pin::pin!(runtime.run(token.clone()));
         let mut running = running;
         tokio::select! {
             ended = &mut running => ended.map_err(Failure::running),
-            failure = beside => {
+            failure = async { tokio::select! { failure = beside => failure, failure = unread => failure } } => {
                 token.cancel();
                 // The first failure is the one to report.
                 let _ = running.await;
@@ -166,16 +178,15 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
             }
         }
     };
-    let printer = Printer::start(reports, output).map_err(Failure::running)?;
+    let closed = ends_unread.then_some(closed);
+    let printer = Printer::start(reports, output, closed).map_err(Failure::running)?;
     let hosting = async {
         let ended = run.await;
         printer.finish().await;
         ended
     };
-    tokio::select! {
-        ended = hosting => ended,
-        never = shutdown::cancel_on_request(requests, token.clone()) => match never {},
-    }
+    shutdown::cancel_on_request(requests, token.clone());
+    hosting.await
 }
 
 /// Binds the control socket. Without it the host runs as well.

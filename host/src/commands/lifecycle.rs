@@ -21,7 +21,12 @@ async fn set(args: SuspendArgs, finding: Finding<'_>, operation: &str, done: &st
     let plugin = plugin_name(&plugin)?;
     let path = format!("/v1/plugins/{plugin}/{operation}");
     let answer: Value = connect(host, finding).await?.post(&path, json!({})).await?;
-    print_answer(output, &answer, || format!("plugin/{plugin} {done}\n"))
+    print_answer(output, &answer, || match answer["stays-suspended"].as_bool() {
+        Some(true) => {
+            format!("plugin/{plugin} {done}, and stays suspended: its file or object has `suspend: true`\n")
+        }
+        _ => format!("plugin/{plugin} {done}\n"),
+    })
 }
 
 pub(crate) async fn rollback(args: RollbackArgs, finding: Finding<'_>) -> Ended {

@@ -9,6 +9,7 @@ use crate::age::Age;
 use crate::args::{AnswerOutput, ListOutput, ParkedArgs, ParkedChoice, RedeliverArgs};
 use crate::control_client::{ControlClient, Finding, Names, connect};
 use crate::failure::{Ended, Failure};
+use crate::shell_word;
 use crate::table::Table;
 use crate::view::{ParkedOf, ParkedView};
 
@@ -75,15 +76,15 @@ pub(crate) fn requested(parked: ParkedChoice, plugin: &str, names: &Names) -> Re
             json!({"object": {"subscription": subscription, "namespace": namespace, "name": name}})
         }
         (None, None, Some(key), false) => {
-            let [kind, object] = key.try_into().unwrap_or_default();
-            let (namespace, name) = object_name(&object)?;
+            let kind = key.first().map_or("", String::as_str);
+            let (namespace, name) = object_of_key(key.get(1).map_or("", String::as_str));
             json!({"key": {"kind": kind, "namespace": namespace, "name": name}})
         }
         (None, None, None, true) => json!("all"),
         _ => {
             return Err(Failure::caller(anyhow::anyhow!("redeliver does not know what to deliver again"))
                 .hint(format!(
-                    "name SUBSCRIPTION NAMESPACE/NAME, or --key KIND NAMESPACE/NAME, or --all; \
+                    "name SUBSCRIPTION NAMESPACE/NAME, or --key KIND [NAMESPACE/NAME], or --all; \
                      `{}` lists what is parked",
                     names.command("dead-letters", Some(plugin))
                 )));
@@ -121,7 +122,7 @@ fn table(parked: &[ParkedOf], is_wide: bool) -> Table {
             it.plugin.clone(),
             it.subscription.clone().unwrap_or_else(|| "-".to_owned()),
             it.kind.clone().unwrap_or_else(|| "-".to_owned()),
-            object_of(it),
+            if it.kind.is_some() && object_of(it).is_empty() { "-".to_owned() } else { object_of(it) },
             it.tries.to_string(),
             Age(it.since.elapsed()).to_string(),
             it.reason.clone(),
@@ -131,23 +132,34 @@ fn table(parked: &[ParkedOf], is_wide: bool) -> Table {
     table
 }
 
+/// Returns the object as `redeliver` takes it; empty for a key without an object. A plugin chooses the texts
+/// of its keys, so the name of one may look like an option, or as if it had a namespace.
 fn object_of(parked: &ParkedOf) -> String {
     match (&*parked.namespace, &*parked.name) {
+        ("", "") if parked.kind.is_some() => String::new(),
         ("", "") => "(on-synced)".to_owned(),
+        ("", name) if name.starts_with('-') || name.contains('/') => format!("/{name}"),
         ("", name) => name.to_owned(),
         (namespace, name) => format!("{namespace}/{name}"),
     }
 }
 
-/// Returns the arguments of `redeliver` for it.
+/// Returns the arguments of `redeliver` for it, as a shell takes them.
 fn arguments(parked: &ParkedOf) -> String {
-    let object = object_of(parked);
-    match (&parked.subscription, &parked.kind) {
-        (_, Some(kind)) => format!("{} --key {kind} {object}", parked.plugin),
-        (Some(_), None) if object.starts_with('(') => format!("{} --all", parked.plugin),
-        (Some(subscription), None) => format!("{} {subscription} {object}", parked.plugin),
-        (None, None) => parked.plugin.clone(),
-    }
+    let (plugin, object) = (&*parked.plugin, &*object_of(parked));
+    let words = match (parked.subscription.as_deref(), parked.kind.as_deref()) {
+        (_, Some(kind)) if object.is_empty() => vec![plugin, "--key", kind],
+        (_, Some(kind)) => vec![plugin, "--key", kind, object],
+        (Some(_), None) if object.starts_with('(') => vec![plugin, "--all"],
+        (Some(subscription), None) => vec![plugin, subscription, object],
+        (None, None) => vec![plugin],
+    };
+    words.into_iter().map(shell_word::quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Parses the object of a key: its parts may be any text, and are empty for a key without an object.
+fn object_of_key(text: &str) -> (&str, &str) {
+    text.split_once('/').unwrap_or(("", text))
 }
 
 /// Parses NAMESPACE/NAME, or NAME alone.
@@ -187,6 +199,43 @@ mod tests {
         assert_eq!(columns[1], ["mirror", "sources", "-", "default/a", "6"]);
         assert_eq!(columns[2], ["mirror", "-", "copy", "a", "6"]);
         assert_eq!(columns[3], ["mirror", "sources", "-", "(on-synced)", "6"]);
+    }
+
+    /// A schedule's key has no object, and a plugin may choose any texts.
+    #[test]
+    fn each_key_can_be_pasted_into_a_shell_and_is_then_the_one_that_is_requested() {
+        #[derive(clap::Parser)]
+        struct Parsed {
+            plugin: String,
+            #[command(flatten)]
+            parked: ParkedChoice,
+        }
+        let texts = [
+            ("tick", "", "", "mirror --key tick"),
+            ("copy", "", "a", "mirror --key copy a"),
+            ("copy", "b", "a", "mirror --key copy b/a"),
+            ("copy", "b", "", "mirror --key copy b/"),
+            ("all pods", "", "it's", r"mirror --key 'all pods' 'it'\''s'"),
+            ("url", "", "http://a", "mirror --key url /http://a"),
+            ("", "", "-o", "mirror --key '' /-o"),
+            ("tick", "", "(on-synced)", "mirror --key tick '(on-synced)'"),
+        ];
+        for (kind, namespace, name, pasted) in texts {
+            let row = parked(json!({"kind": kind, "namespace": namespace, "name": name}));
+            assert_eq!(arguments(&row), pasted);
+            // What a shell makes of the quotes.
+            let words: Vec<_> = std::iter::once("redeliver".to_owned())
+                .chain(["mirror", "--key", kind].map(str::to_owned))
+                .chain(Some(object_of(&row)).filter(|object| !object.is_empty()))
+                .collect();
+            let Parsed { plugin, parked } = clap::Parser::try_parse_from(words).unwrap();
+            let requested = requested(parked, &plugin, &Names::OfHost).unwrap();
+            assert_eq!(requested, json!({"key": {"kind": kind, "namespace": namespace, "name": name}}));
+        }
+        let rows = [parked(json!({"kind": "tick", "namespace": "", "name": ""}))];
+        let text = table(&rows, false).text(true);
+        let second: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().take(5).collect();
+        assert_eq!(second, ["mirror", "-", "tick", "-", "6"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::args::{ListFormat, PluginsArgs};
 use crate::control_client::{ControlClient, Finding, SHADOW, connect};
 use crate::failure::{Ended, Failure};
 use crate::table::Table;
-use crate::view::{PluginView, PluginsView, RefusedFile, bytes};
+use crate::view::{PluginView, PluginsView, RefusedFile, SubscriptionView, bytes};
 
 /// How many characters of a digest the table shows.
 const DIGEST: usize = 12;
@@ -36,7 +36,10 @@ pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
     let mut printer = ListPrinter::new(list);
     let mut is_first = true;
     loop {
-        let mut page: Value = client.get("/v1/plugins").await?;
+        let mut page: Value = match is_first {
+            true => client.get("/v1/plugins").await?,
+            false => client.get_again("/v1/plugins").await?,
+        };
         if let (Some(plugin), Some(plugins)) = (&plugin, page["plugins"].as_array_mut()) {
             let name = plugin_name(plugin)?;
             plugins.retain(|it| it["name"] == *name);
@@ -110,7 +113,11 @@ fn table(plugins: &[PluginView], is_wide: bool) -> Table {
         ];
         if is_wide {
             let states = plugin.generations.iter().map(|it| format!("{}:{}", it.number, it.state));
-            let resources = plugin.subscriptions.iter().map(|it| it.resource.clone());
+            let resources = plugin.subscriptions.iter().map(|it| match it {
+                SubscriptionView { forbidden: Some(_), resource, .. } => format!("{resource}:forbidden"),
+                SubscriptionView { paused: Some(_), resource, .. } => format!("{resource}:paused"),
+                SubscriptionView { resource, .. } => resource.clone(),
+            });
             row.extend([
                 plugin.n_delayed().to_string(),
                 plugin.usage.instances.to_string(),
@@ -132,7 +139,8 @@ fn refusal(RefusedFile { file, message }: &RefusedFile) -> String {
     format!("{} is refused: {}", file.escape_debug(), OneLine(message))
 }
 
-/// Returns the phase, and whether a version is refused, or a newer one waits.
+/// Returns the phase, and what it does not say: that the plugin may not watch something, that its writes are
+/// not stored, that a version is refused, or that a newer one waits.
 fn phase(plugin: &PluginView) -> String {
     let serves = plugin.generation > 0;
     let newer = match plugin {
@@ -146,7 +154,12 @@ fn phase(plugin: &PluginView) -> String {
         "suspended" => ",writes-suspended",
         _ => "",
     };
-    format!("{}{writes}{newer}", plugin.phase)
+    let watched = |is: fn(&SubscriptionView) -> bool, mark| {
+        if plugin.subscriptions.iter().any(is) { mark } else { "" }
+    };
+    let forbidden = watched(|it| it.forbidden.is_some(), ",watch-forbidden");
+    let paused = watched(|it| it.paused.is_some(), ",watch-paused");
+    format!("{}{forbidden}{paused}{writes}{newer}", plugin.phase)
 }
 
 fn short_digest(digest: &str) -> String {
@@ -156,7 +169,7 @@ fn short_digest(digest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{SubscriptionView, UsageView};
+    use crate::view::UsageView;
 
     pub(super) fn plugin() -> PluginView {
         let json = serde_json::json!({
@@ -204,6 +217,30 @@ mod tests {
         NAME     PHASE     GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE      DELAYED   INSTANCES   MEMORY   GENERATIONS        RESOURCES       ACCOUNT          FILE
         mirror   serving   2            1.0.0     0123456789ab   1         7         2        1          <none>   5         1           1Mi      1:gone,2:serving   v1/configmaps   default/mirror   plugins/mirror.yaml
         ");
+    }
+
+    #[test]
+    fn a_subscription_that_is_forbidden_or_paused_is_seen_in_the_list() {
+        let mut forbidden = plugin();
+        let json = serde_json::json!({"name": "places", "resource": "v1/namespaces", "synced": true,
+            "forbidden": "ServiceAccount default/mirror may not list and watch v1/namespaces"});
+        forbidden.subscriptions.push(serde_json::from_value(json).unwrap());
+        let mut paused = forbidden.clone();
+        paused.subscriptions[1].forbidden = None;
+        paused.subscriptions[1].paused = Some("connection refused".to_owned());
+        paused.writes = "dry-run".into();
+        insta::assert_snapshot!(table(&[plugin(), forbidden.clone(), paused.clone()], false).text(true), @"
+        NAME     PHASE                          GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE
+        mirror   serving                        2            1.0.0     0123456789ab   1         7         2        1          <none>
+        mirror   serving,watch-forbidden        2            1.0.0     0123456789ab   2         7         2        1          <none>
+        mirror   serving,watch-paused,dry-run   2            1.0.0     0123456789ab   2         7         2        1          <none>
+        ");
+        let resources = |plugin: &PluginView| table(std::slice::from_ref(plugin), true).text(false);
+        assert!(resources(&forbidden).contains("   v1/configmaps,v1/namespaces:forbidden   "));
+        assert!(resources(&paused).contains("   v1/configmaps,v1/namespaces:paused   "));
+        let described = describe::text(&paused, None);
+        assert!(described.contains("Phase:            serving,watch-paused,dry-run\n"), "{described}");
+        assert!(described.contains("<all>        paused: connection refused   "), "{described}");
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub(crate) async fn run(
             provision: None,
             election,
             drain_timeout,
+            // A controller goes on.
+            ends_unread: false,
             requests,
         },
         std::future::pending(),

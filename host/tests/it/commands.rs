@@ -95,6 +95,28 @@ fn without_a_host_each_command_says_where_it_looked_and_what_to_do() {
 }
 
 #[test]
+fn resume_ends_only_the_suspension_by_an_operator() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut running, _) = host(folder.path());
+    let folder = folder.path();
+    let file = folder.join("plugins/broken.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{text}suspend: true\n")).unwrap();
+    assert_eq!(running.until("plugin-suspended")["by"], "definition");
+    let refused = ask(folder, &["resume", "broken"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("plugin broken stays suspended"), "{}", stderr(&refused));
+    ask(folder, &["suspend", "broken"]);
+    let resumed = ask(folder, &["resume", "broken"]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
+    assert_eq!(
+        stdout(&resumed),
+        "plugin/broken resumed, and stays suspended: its file or object has `suspend: true`\n"
+    );
+    running.end("TERM");
+}
+
+#[test]
 fn without_arguments_the_help_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let output = ask(folder.path(), &[]);
@@ -149,6 +171,14 @@ fn a_running_host_is_found_and_asked() {
         assert_eq!(answer, serde_json::json!({"plugin": "broken"}));
         assert_eq!(stdout(&ask(folder, &[operation, "broken", "-o", "yaml"])), "plugin: broken\n");
     }
+    let mut watch = Running::start(command(folder, &["plugins", "--watch"]));
+    watch.until_text("broken");
+    watch.close_output();
+    assert_eq!(watch.code_unread(), Some(0));
+    let mut follow = Running::start(command(folder, &["logs", "broken", "-f"]));
+    follow.until_text("missing.wasm");
+    follow.close_output();
+    assert_eq!(follow.code_unread(), Some(0));
     let answer = ask(folder, &["rollback", "broken", "--release", "-o", "json"]).stdout;
     let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answer, serde_json::json!({"plugin": "broken", "released": 0}));

@@ -1,4 +1,4 @@
-//! The host keeps running while its output is not read.
+//! The host keeps running while its output is not read. `oarlock dev` ends when no one can read it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 use std::{
@@ -15,16 +15,25 @@ use crate::rig::{Running, oarlock};
 /// The number of refused plugin files, whose messages exceed the buffer of a pipe.
 const FILES: usize = 600;
 
-/// Starts a host with many messages. Also returns the address of its pages.
-fn host_with_many_messages(folder: &Path) -> (Running, String) {
+fn write_plugin_files(folder: &Path) {
     fs::create_dir(folder.join("plugins")).unwrap();
     for n in 0..FILES {
         let name = format!("plugin-{n}-{}", "x".repeat(30));
         let file = folder.join("plugins").join(format!("{n}.yaml"));
         fs::write(file, format!("name: {name}\ncomponent: {name}.wasm\n")).unwrap();
     }
+}
+
+/// Starts a host with many messages. Also returns the address of its pages.
+fn host_with_many_messages(folder: &Path) -> (Running, String) {
+    write_plugin_files(folder);
+    start(folder, &["dev", "plugins"])
+}
+
+/// Starts a host with these arguments. Also returns the address of its pages.
+fn start(folder: &Path, args: &[&str]) -> (Running, String) {
     let mut command = oarlock(folder);
-    command.args(["dev", "--output", "json", "--admin-addr", "127.0.0.1:0", "plugins"]);
+    command.args(args).args(["--output", "json", "--admin-addr", "127.0.0.1:0"]);
     let mut running = Running::start(command);
     let address = running.until("admin-listening")["address"].as_str().unwrap().to_owned();
     (running, address)
@@ -70,12 +79,36 @@ fn a_host_with_unread_output_keeps_running_and_ends_on_a_signal() {
 #[test]
 fn a_host_with_closed_output_keeps_running_and_counts_lost_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut running, address) = host_with_many_messages(folder.path());
+    let (server, _) = start(folder.path(), &["dev"]);
+    write_plugin_files(folder.path());
+    let args = ["run", "--plugins", "plugins", "--kubeconfig", ".oarlock/kubeconfig"];
+    let (mut running, address) = start(folder.path(), &args);
     running.close_output();
     fs::write(folder.path().join("plugins/one-more.yaml"), "name: a\ncomponent: a.wasm\n").unwrap();
     until_metric(&address, "oarlock_reports_dropped_total", |lines| lines > 0.0);
     until_ready(&address);
     assert_eq!(running.end_unread(), Some(0));
+    server.end("TERM");
+}
+
+#[test]
+fn dev_ends_when_its_output_is_closed_although_it_has_nothing_to_print() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    let (mut running, address) = start(folder.path(), &["dev", "empty"]);
+    running.until("plugin-refused");
+    until_ready(&address);
+    running.close_output();
+    assert_eq!(running.code_unread(), Some(0));
+    assert!(!folder.path().join(".oarlock/kubeconfig").exists());
+}
+
+#[test]
+fn dev_ends_when_lines_cannot_be_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut running, _) = host_with_many_messages(folder.path());
+    running.close_output();
+    assert_eq!(running.code_unread(), Some(0));
 }
 
 #[test]

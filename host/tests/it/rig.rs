@@ -99,9 +99,14 @@ impl Running {
     }
 
     /// Sends SIGTERM without reading the output, and returns the exit code.
-    pub(crate) fn end_unread(mut self) -> Option<i32> {
+    pub(crate) fn end_unread(self) -> Option<i32> {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").arg(&pid).status().expect("kill").success());
+        self.code_unread()
+    }
+
+    /// Waits until it ends by itself without reading the output, and returns the exit code.
+    pub(crate) fn code_unread(mut self) -> Option<i32> {
         wait_until_blocking("the end of the process", LIMIT, || {
             self.child.try_wait().expect("a child").map(|status| status.code()).ok_or("it is still running")
         })

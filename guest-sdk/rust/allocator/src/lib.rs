@@ -1,31 +1,29 @@
 //! The global allocator of plugins in Rust.
 //!
-//! It is talc's, with an [`Area`] before it for the arguments of a call. The host asks for a block for each
-//! text and list of a call (`cabi_realloc`), a dozen for a notification, and the plugin frees most of them
-//! before the call ends. So the blocks are cut off a small area one after the other, which is empty again
-//! when all of them are free. A plugin that keeps one of them fills the area up once, and gets the blocks of
-//! later calls from talc.
-
-#![allow(unsafe_code, reason = "the functions of an allocator are unsafe")]
+//! It is talc's, with a small [`Area`] for the arguments of calls. The host asks for a block for each
+//! text and list of a call (`cabi_realloc`), a dozen for a notification, and the plugin frees most of
+//! them before the call ends. So these blocks are taken from the area one after the other, and the area
+//! is empty again when all of them are free. A plugin that keeps one of them fills the area up once, and
+//! gets the blocks of later calls from talc.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
-use core::ptr::null_mut;
+use core::ptr::{null_mut, without_provenance_mut};
 
 /// The size of the area, in bytes. The arguments of a notification take 300 to 500.
 const SIZE: usize = 1 << 10;
 
-/// The maximum alignment of a block in the area. Each type of the component model has it.
+/// The maximum alignment of a block in the area. No type of the component model has a larger one.
 const ALIGN: usize = 8;
 
-/// An allocator with an area for the arguments of calls. For one thread.
+/// An allocator with an area for the arguments of calls. One thread may use it.
 pub struct Allocator<A> {
     rest: A,
     area: Area,
 }
 
-/// Blocks that are cut off one after the other.
+/// Memory whose blocks are taken one after the other, and are free together.
 struct Area {
     bytes: UnsafeCell<Bytes>,
     /// Where the next block begins.
@@ -46,15 +44,34 @@ impl<A> Allocator<A> {
 }
 
 impl<A: GlobalAlloc> Allocator<A> {
-    /// Allocates a block for an argument of a call. Null if there is no memory.
+    /// Returns a block for an argument of a call, or another size of such a block. Null if there is no
+    /// memory. An empty block has no memory.
     ///
     /// # Safety
     ///
-    /// As [`GlobalAlloc::alloc`].
-    pub unsafe fn allocate_argument(&self, layout: Layout) -> *mut u8 {
-        let block = self.area.allocate(layout);
-        // SAFETY: the caller's.
-        if block.is_null() { unsafe { self.rest.alloc(layout) } } else { block }
+    /// `align` is a power of two, and no size is larger than the memory. A block with an old size was
+    /// returned by this function with that size and alignment, and its new size is not zero. That is what
+    /// the canonical ABI says of `realloc`.
+    pub unsafe fn reallocate_argument(
+        &self,
+        block: *mut u8,
+        old_size: usize,
+        align: usize,
+        new_size: usize,
+    ) -> *mut u8 {
+        // SAFETY: the caller promises it.
+        let layout = |size| unsafe { Layout::from_size_align_unchecked(size, align) };
+        if old_size > 0 {
+            debug_assert!(new_size > 0);
+            // SAFETY: the block is one of this allocator, with this layout.
+            return unsafe { self.realloc(block, layout(old_size), new_size) };
+        }
+        if new_size == 0 {
+            return without_provenance_mut(align);
+        }
+        let block = self.area.allocate(layout(new_size));
+        // SAFETY: the size is not zero.
+        if block.is_null() { unsafe { self.rest.alloc(layout(new_size)) } } else { block }
     }
 }
 
@@ -111,7 +128,7 @@ impl Area {
         }
     }
 
-    /// Cuts off a block. Null if there is no room.
+    /// Takes a block. Null if there is no room.
     #[inline]
     fn allocate(&self, layout: Layout) -> *mut u8 {
         // An alignment is a power of two.
@@ -133,6 +150,7 @@ impl Area {
     /// Frees one block of the area.
     #[inline]
     fn free(&self) {
+        debug_assert!(self.n_blocks.get() > 0);
         let n_blocks = self.n_blocks.get() - 1;
         self.n_blocks.set(n_blocks);
         if n_blocks == 0 {
@@ -143,8 +161,6 @@ impl Area {
 
 #[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 mod global {
-    use core::alloc::{GlobalAlloc, Layout};
-
     use talc::wasm::{WasmDynamicTalc, new_wasm_dynamic_allocator};
 
     use super::Allocator;
@@ -154,12 +170,14 @@ mod global {
     #[global_allocator]
     static ALLOCATOR: Allocator<WasmDynamicTalc> = Allocator::new(new_wasm_dynamic_allocator());
 
-    /// The function by which the host gets blocks for arguments and results. It replaces the one of
-    /// wit-bindgen, which is a weak symbol.
+    /// The function by which the host gets blocks for arguments and results. It replaces the one of wit-
+    /// bindgen, which is a weak symbol. With WASI the one of its C library stays, which frees what the
+    /// library's own imports return.
     ///
     /// # Safety
     ///
-    /// As the canonical ABI says of `realloc`: an old block is one that this function gave, with its size.
+    /// As [`Allocator::reallocate_argument`].
+    #[cfg(target_os = "unknown")]
     #[unsafe(no_mangle)]
     unsafe extern "C" fn cabi_realloc(
         block: *mut u8,
@@ -167,15 +185,8 @@ mod global {
         align: usize,
         new_size: usize,
     ) -> *mut u8 {
-        // SAFETY: the host passes an alignment of the canonical ABI, and a size within the memory.
-        let layout = |size| unsafe { Layout::from_size_align_unchecked(size, align) };
-        let block = match (old_size, new_size) {
-            (0, 0) => return core::ptr::without_provenance_mut(align),
-            // SAFETY: the size is not zero.
-            (0, _) => unsafe { ALLOCATOR.allocate_argument(layout(new_size)) },
-            // SAFETY: the block is one of this allocator, with this layout.
-            _ => unsafe { ALLOCATOR.realloc(block, layout(old_size), new_size) },
-        };
+        // SAFETY: the host keeps to the canonical ABI.
+        let block = unsafe { ALLOCATOR.reallocate_argument(block, old_size, align, new_size) };
         if block.is_null() {
             core::arch::wasm32::unreachable();
         }
@@ -206,7 +217,7 @@ mod tests {
         /// Allocates a block, and fills it with a byte of its own.
         fn allocate(&mut self, size: usize, align: usize) -> bool {
             let layout = layout(size, align);
-            let block = unsafe { self.allocator.allocate_argument(layout) };
+            let block = unsafe { self.allocator.reallocate_argument(null_mut(), 0, align, size) };
             assert!(block.addr().is_multiple_of(align));
             let fill = self.blocks.len() as u8 + 1;
             unsafe { block.write_bytes(fill, size) };
@@ -227,10 +238,11 @@ mod tests {
 
         fn resize(&mut self, index: usize, size: usize) -> bool {
             let (block, before, fill) = self.blocks[index];
-            let block = unsafe { self.allocator.realloc(block, before, size) };
+            let (old_size, align) = (before.size(), before.align());
+            let block = unsafe { self.allocator.reallocate_argument(block, old_size, align, size) };
             Self::check(block, before.size().min(size), fill);
             unsafe { block.write_bytes(fill, size) };
-            self.blocks[index] = (block, layout(size, before.align()), fill);
+            self.blocks[index] = (block, layout(size, align), fill);
             self.allocator.area.has(block)
         }
     }
@@ -257,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_kept_sends_later_ones_to_the_allocator_behind() {
+    fn a_block_that_is_kept_sends_later_ones_to_the_other_allocator() {
         let mut blocks = Blocks::new();
         assert!(blocks.allocate(8, 1));
         let n_in_area = (0..1000).filter(|_| {
@@ -271,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_do_not_fit_are_of_the_allocator_behind() {
+    fn blocks_that_do_not_fit_are_of_the_other_allocator() {
         let mut blocks = Blocks::new();
         assert!(!blocks.allocate(SIZE + 1, 1));
         assert!(!blocks.allocate(16, 16), "its alignment is larger than the area's");
@@ -288,6 +300,13 @@ mod tests {
         assert!(!blocks.resize(0, 5));
         assert!(!blocks.resize(1, 4));
         assert!(blocks.allocate(SIZE, 1), "both have left");
+    }
+
+    #[test]
+    fn an_empty_block_takes_no_room() {
+        let allocator = Allocator::new(System);
+        let block = unsafe { allocator.reallocate_argument(null_mut(), 0, 4, 0) };
+        assert_eq!((block.addr(), allocator.area.n_blocks.get()), (4, 0));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 
 use super::guard::{self, Action, Guard, ObjectAction, Sender};
+use super::turns;
 use crate::control::{self, Control, LinesQuery, RedeliverRequest, Refusal};
 use crate::shadow;
 
@@ -66,10 +67,18 @@ pub(super) fn routes(control: &Control, guard: &Guard) -> Vec<(String, MethodRou
         ("/v1/clusterplugins/{name}", Place::Cluster),
     ];
     let mut routes = Vec::new();
-    for (at, place) in lists.into_iter().chain(objects) {
-        let read = |subresource| Route::new(control, guard, place, "get", subresource);
-        routes.push((format!("{at}/metrics"), read("metrics").over(get(metrics))));
-        routes.push((format!("{at}/deadletters"), read("deadletters").over(get(dead_letters))));
+    let mut read = |at, place, in_turn: fn(MethodRouter<Control>) -> MethodRouter<Control>| {
+        let route = |subresource| Route::new(control, guard, place, "get", subresource);
+        routes.push((format!("{at}/metrics"), route("metrics").over(in_turn(get(metrics)))));
+        routes.push((format!("{at}/deadletters"), route("deadletters").over(in_turn(get(dead_letters)))));
+    };
+    for (at, place) in lists {
+        // The users of one namespace do not wait for those of another.
+        let in_turn = if place == Place::Namespace { |route| route } else { turns::over };
+        read(at, place, in_turn);
+    }
+    for (at, place) in objects {
+        read(at, place, |route| route);
     }
     for (at, place) in objects {
         let route = |verb, subresource| Route::new(control, guard, place, verb, subresource);

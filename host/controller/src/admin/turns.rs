@@ -1,5 +1,6 @@
-//! Turns for long pages. Their length grows with the number of plugins, up to megabytes for each: so the host
-//! makes one page of a kind at a time, and holds no other one until it is sent.
+//! Turns for long pages. Their length grows with the number of plugins: by kilobytes for the state of each,
+//! and by up to megabytes for its series of metrics, or for the notes on what is parked. So the host makes
+//! one page of a kind at a time, and holds no other one until it is sent.
 //!
 //! A request waits for its turn, and gets 503 if that takes too long. A client that does not read its page
 //! loses it to the next one.
@@ -32,7 +33,7 @@ pub(super) const READ_LIMIT: Duration = Duration::from_secs(10);
 /// What a client does that got no turn: the value of `Retry-After`, in seconds.
 pub(super) const RETRY_AFTER: &str = "5";
 
-/// The turns of one kind of page. Clones share them.
+/// The turns of one page. Clones share them.
 #[derive(Clone)]
 pub(super) struct Turns {
     turn: Arc<Semaphore>,
@@ -58,18 +59,22 @@ pub(super) fn refusal() -> Response {
     ([(header::RETRY_AFTER, RETRY_AFTER)], Refusal::page_is_held()).into_response()
 }
 
+/// Has the requests of a route wait for turns, which no other route shares: else a slow client of one page
+/// would keep others from another page.
+pub(super) fn over<S: Clone + Send + Sync + 'static>(route: MethodRouter<S>) -> MethodRouter<S> {
+    route.route_layer(from_fn_with_state(Turns::new(), in_turn))
+}
+
 /// Answers a request when it is its turn.
 async fn in_turn(State(turns): State<Turns>, request: Request, next: Next) -> Response {
     let Some(turn) = turns.next().await else { return refusal() };
     let (mut head, body) = next.run(request).await.into_parts();
-    // The page is in memory already.
+    // The page is in memory already, in one piece: nothing is copied.
     let Ok(text) = to_bytes(body, usize::MAX).await else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "the page cannot be made\n").into_response();
     };
     head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(text.len()));
-    let mut page = Page::default();
-    page.push(&text);
-    Response::from_parts(head, turn.send(page))
+    Response::from_parts(head, turn.send(Page::from(text)))
 }
 
 // === impl Turns ===
@@ -77,11 +82,6 @@ async fn in_turn(State(turns): State<Turns>, request: Request, next: Next) -> Re
 impl Turns {
     pub(super) fn new() -> Self {
         Self { turn: Arc::new(Semaphore::new(1)), newest: Arc::default() }
-    }
-
-    /// Has the requests of a route wait for their turns.
-    pub(super) fn over<S: Clone + Send + Sync + 'static>(&self, route: MethodRouter<S>) -> MethodRouter<S> {
-        route.route_layer(from_fn_with_state(self.clone(), in_turn))
     }
 
     /// Waits until no other page is made or held. None if that takes too long.

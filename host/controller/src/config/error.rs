@@ -224,7 +224,15 @@ impl Error {
             let second = lines.filter(|(line, _)| is_there(line)).nth(1);
             place = second.map_or(place, |(_, line)| Place { line, column: 0 });
         }
-        Self::Parse { path: path.to_owned(), place, message: explain(message) }
+        let mut message = explain(message);
+        // The library says either that it found a tab, or that it found a character, but not what to do.
+        let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let may_be_a_tab = message.contains("cannot start any token") || message.contains("tab character");
+        if may_be_a_tab && indent.contains('\t') {
+            message += ": YAML allows no tab in the indentation. Fix: indent with spaces";
+        }
+        Self::Parse { path: path.to_owned(), place, message }
     }
 
     pub(super) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {

@@ -69,6 +69,17 @@ fn the_error_of_a_missing_key_or_wrong_type_names_the_key() {
 }
 
 #[test]
+fn the_error_of_a_tab_in_the_indentation_says_that_yaml_allows_none() {
+    for text in ["serviceAccount:\n\tnamespace: a\n", "name: hello\n\tcomponent: a.wasm\n"] {
+        let error = error(text);
+        let fix = ": YAML allows no tab in the indentation. Fix: indent with spaces";
+        assert!(error.contains("plugin.yaml:2:1: found ") && error.ends_with(fix), "{error}");
+    }
+    let other = error("name: hello\ncomponent: @a\n");
+    assert!(other.contains("cannot start any token") && !other.contains("tab"), "{other}");
+}
+
+#[test]
 fn the_settings_of_a_plugin_have_defaults_and_ranges() {
     let file = PluginFile::parse(Path::new("plugins/hello/plugin.yaml"), GOOD).unwrap();
     assert_eq!((file.concurrency, file.weight, file.shadow), (1, 100, None));

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::dispatch::{Redeliver, RedeliverError};
 use crate::reload::RollbackError;
-use crate::report::{Counted, with_object_names};
+use crate::report::{Counted, Named, with_object_names};
 use crate::shadow;
 use crate::status::RefusedFile;
 
@@ -133,16 +133,14 @@ impl Refusal {
     }
 
     pub(super) fn redeliver(plugin: &str, what: &Redeliver, error: RedeliverError) -> Self {
-        let named = |namespace: &str, name: &str| match namespace {
-            "" => name.to_owned(),
-            _ => format!("{namespace}/{name}"),
-        };
         let what = match what {
             Redeliver::All => "everything that is parked".to_owned(),
             Redeliver::Object { subscription, namespace, name } => {
-                format!("{subscription} {}", named(namespace, name))
+                Named(subscription, namespace, name).to_string()
             }
-            Redeliver::Key { kind, namespace, name } => format!("the key {kind} {}", named(namespace, name)),
+            Redeliver::Key { kind, namespace, name } => {
+                format!("the key {}", Named(kind, namespace, name))
+            }
         };
         let object = Object::of(plugin);
         let refusal = |status| Self::new(status, format!("{what} of plugin {plugin}: {error}"));
@@ -174,7 +172,7 @@ impl Refusal {
     /// A page that another client reads.
     pub(crate) fn page_is_held() -> Self {
         let error = "another client reads this page: the host makes one at a time";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error).hint("try again in a few seconds")
     }
 
     /// An operation that the admin address does not serve.

@@ -63,6 +63,15 @@ pub(crate) struct Done<T> {
 #[derive(Debug, Serialize)]
 struct Nothing {}
 
+/// The end of a suspension by an operator.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Resumed {
+    /// The plugin's definition still suspends it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stays_suspended: bool,
+}
+
 /// How many objects and keys the host tries again.
 #[derive(Debug, Serialize)]
 pub(crate) struct Redelivered {
@@ -93,11 +102,11 @@ const LOG_HEADER: &str = "oarlock-log";
 /// not.
 const FIRST_HEADER: &str = "oarlock-first-line";
 
-/// Returns the operations that read, for the admin address. `in_turn` bounds how many pages about all plugins
-/// are made at a time.
+/// Returns the operations that read, for the admin address. `in_turn` bounds how many of each page about all
+/// plugins are made at a time.
 pub(crate) fn reading(
     control: Control,
-    in_turn: impl FnOnce(MethodRouter<Control>) -> MethodRouter<Control>,
+    in_turn: impl Fn(MethodRouter<Control>) -> MethodRouter<Control>,
 ) -> Router {
     let other = any(|| async { Refusal::only_on_the_socket() });
     pages(GuestOutput::Withheld, in_turn).route("/v1/plugins/{name}/{operation}", other).with_state(control)
@@ -117,7 +126,7 @@ pub(crate) fn all(control: Control) -> Router {
 
 fn pages(
     output: GuestOutput,
-    of_all: impl FnOnce(MethodRouter<Control>) -> MethodRouter<Control>,
+    of_all: impl Fn(MethodRouter<Control>) -> MethodRouter<Control>,
 ) -> Router<Control> {
     let plugins = move |State(control): State<Control>| async move { json(&control.plugins(output)) };
     let plugin = move |State(control): State<Control>, Path(name): Path<String>| async move {
@@ -127,7 +136,7 @@ fn pages(
         .route("/v1/host", get(host))
         .route("/v1/plugins", of_all(get(plugins)))
         .route("/v1/plugins/{name}", get(plugin))
-        .route("/v1/parked", get(parked))
+        .route("/v1/parked", of_all(get(parked)))
 }
 
 async fn host(State(control): State<Control>) -> Response {
@@ -146,9 +155,9 @@ async fn suspend(State(control): State<Control>, Path(plugin): Path<String>) -> 
     Ok(Json(Done { plugin, what: Nothing {} }))
 }
 
-async fn resume(State(control): State<Control>, Path(plugin): Path<String>) -> Answer<Nothing> {
-    control.resume(&plugin).await?;
-    Ok(Json(Done { plugin, what: Nothing {} }))
+async fn resume(State(control): State<Control>, Path(plugin): Path<String>) -> Answer<Resumed> {
+    let stays_suspended = control.resume(&plugin).await?;
+    Ok(Json(Done { plugin, what: Resumed { stays_suspended } }))
 }
 
 pub(crate) async fn redeliver(

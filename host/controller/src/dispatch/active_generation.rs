@@ -61,8 +61,7 @@ pub(super) struct ActiveGeneration {
     alarm: Alarm,
     /// The sampled event that has woken keys, which are queued next.
     pub(super) woken_by: Option<Cause>,
-    /// Keys were woken, and perhaps not queued yet.
-    has_woken: bool,
+    woken: Woken,
     /// A time of the recent past, so that a busy dispatcher need not read the clock for its timers.
     latest: Instant,
     guards: Vec<Box<dyn Any + Send>>,
@@ -79,6 +78,15 @@ pub(super) struct DrainingGeneration {
     pub(super) has_reconciler: bool,
     pub(super) progress: GenerationHandle,
     _guards: Vec<Box<dyn Any + Send>>,
+}
+
+/// What is to be done with the keys that were woken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Woken {
+    None,
+    ToQueue,
+    /// The work queue was full.
+    WaitForRoom,
 }
 
 /// The next step of the dispatcher.
@@ -179,7 +187,7 @@ impl ActiveGeneration {
             progress,
             alarm: Alarm::default(),
             woken_by: None,
-            has_woken: false,
+            woken: Woken::None,
             latest: now,
             guards,
         };
@@ -188,12 +196,28 @@ impl ActiveGeneration {
 
     /// Notes that keys were woken.
     pub(super) fn note_woken(&mut self) {
-        self.has_woken = true;
+        self.woken = Woken::ToQueue;
     }
 
-    /// Returns whether keys were woken since the last question.
-    pub(super) fn has_woken(&mut self) -> bool {
-        std::mem::take(&mut self.has_woken)
+    /// Notes that the work queue has no room for keys that were woken.
+    pub(super) fn queue_is_full(&mut self) {
+        self.woken = Woken::WaitForRoom;
+    }
+
+    /// Notes that the work queue may have room again.
+    pub(super) fn queue_may_have_room(&mut self) {
+        if self.woken == Woken::WaitForRoom {
+            self.woken = Woken::ToQueue;
+        }
+    }
+
+    /// Returns whether keys that were woken can be queued, once.
+    pub(super) fn take_woken(&mut self) -> bool {
+        let is_to_queue = self.woken == Woken::ToQueue;
+        if is_to_queue {
+            self.woken = Woken::None;
+        }
+        is_to_queue
     }
 
     /// Shows the subscriptions in the plugin's status, and reports each one that is open.
@@ -204,6 +228,7 @@ impl ActiveGeneration {
                 resource: it.plan.resource.to_string(),
                 namespaces: it.namespaces(),
                 forbidden: None,
+                paused: None,
                 synced: it.is_synced(),
                 backlog: BacklogStats::default(),
             };
@@ -240,14 +265,15 @@ impl ActiveGeneration {
         let (access, state_before) = self.subscriptions[index].apply_access();
         let subscription = &self.subscriptions[index];
         let namespaces = subscription.namespaces();
-        let forbidden = match &access {
-            Access::Allowed(_) => None,
-            Access::Forbidden(denial) => Some(denial.to_string()),
-            Access::Unknown(reason) => Some(reason.clone()),
+        let (forbidden, paused) = match &access {
+            Access::Allowed(_) => (None, None),
+            Access::Forbidden(denial) => (Some(denial.to_string()), None),
+            Access::Unknown(reason) => (None, Some(reason.clone())),
         };
         status.update(|status| {
             if let Some(status) = status.subscriptions.get_mut(index) {
                 status.forbidden.clone_from(&forbidden);
+                status.paused.clone_from(&paused);
                 status.namespaces = namespaces;
             }
         });

@@ -129,6 +129,16 @@ impl Calls {
         }
     }
 
+    /// Gives back the permit of a call that has ended while the dispatcher waits for its slice.
+    pub(super) fn slice_is_awaited(&self) {
+        // A call within the task may have begun, and get the permit that is kept.
+        if !self.is_inline_busy
+            && let Some(share) = &self.share
+        {
+            share.pass_permit_on();
+        }
+    }
+
     /// Returns whether a call about this object or key is in progress.
     pub(super) fn is_busy(&self, id: CallId) -> bool {
         self.busy.contains(&id)

@@ -55,11 +55,23 @@ pub(crate) enum RedeliverError {
     NotServing,
 }
 
+/// What [`Commands::resume`] has done.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Resumption {
+    /// No one stops the calls any more.
+    #[default]
+    Resumed,
+    /// The suspension by an operator is over. The plugin's definition still stops the calls.
+    StaysSuspended,
+    /// Nothing: only the plugin's definition stops the calls.
+    Refused,
+}
+
 /// A command, and where its answer goes.
 #[derive(Debug)]
 pub(super) enum Command {
     Suspend(oneshot::Sender<()>),
-    Resume(oneshot::Sender<bool>),
+    Resume(oneshot::Sender<Resumption>),
     /// What the plugin's definition says about its suspension.
     Declare {
         is_suspended: bool,
@@ -84,9 +96,8 @@ impl Commands {
         self.ask(Command::Suspend).await;
     }
 
-    /// Calls the plugin again after [`Commands::suspend`]. Returns whether its definition still stops its
-    /// calls.
-    pub(crate) async fn resume(&self) -> bool {
+    /// Calls the plugin again after [`Commands::suspend`], unless its definition stops its calls too.
+    pub(crate) async fn resume(&self) -> Resumption {
         self.ask(Command::Resume).await.unwrap_or_default()
     }
 
@@ -127,9 +138,14 @@ impl Dispatcher {
                 self.decide_suspension(active, Suspender::Operator, true);
                 let _ = done.send(());
             }
-            Command::Resume(is_still_suspended) => {
+            Command::Resume(done) => {
+                let resumption = match (self.is_declared_suspended, self.is_suspended) {
+                    (false, _) => Resumption::Resumed,
+                    (true, true) => Resumption::StaysSuspended,
+                    (true, false) => Resumption::Refused,
+                };
                 self.decide_suspension(active, Suspender::Operator, false);
-                let _ = is_still_suspended.send(self.is_suspended());
+                let _ = done.send(resumption);
             }
             Command::Declare { is_suspended, done } => {
                 self.decide_suspension(active, Suspender::Definition, is_suspended);

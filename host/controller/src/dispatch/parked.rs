@@ -28,7 +28,7 @@ pub(crate) struct Parked {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<String>,
     pub(crate) namespace: String,
-    /// Empty for the call of `on-synced`.
+    /// Empty for the call of `on-synced`, and for a key without an object.
     pub(crate) name: String,
     /// How many calls failed, or were lost, before it was parked.
     pub(crate) tries: u32,

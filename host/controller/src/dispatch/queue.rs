@@ -308,9 +308,9 @@ impl PluginQueue {
         match outcome {
             Outcome::Done if !self.0.keys.holds(key) => state.release(key),
             Outcome::Done | Outcome::Defer | Outcome::Park => {}
-            Outcome::RequeueAfter(after) | Outcome::RetryAfter(after) => {
-                self.0.keys.add_after(key.clone(), after);
-            }
+            Outcome::RequeueAfter(after) => self.0.keys.add_after(key.clone(), after),
+            // An event may be earlier. If its call ends otherwise, this one must not follow.
+            Outcome::RetryAfter(after) => self.0.keys.retry_after(key.clone(), after),
             Outcome::Cancelled => self.0.keys.add_after(key.clone(), Duration::ZERO),
         }
     }

@@ -174,14 +174,17 @@ impl ReadSets {
         }
     }
 
-    /// Returns a key that is to be queued.
-    pub(super) fn first_due(&self) -> Option<Key> {
-        self.state.lock().due.iter().next().cloned()
-    }
-
-    /// Takes the keys that are to be queued.
-    pub(super) fn take_due(&self) -> HashSet<Key> {
-        mem::take(&mut self.state.lock().due)
+    /// Takes at most so many of the keys that are to be queued. Returns them, and whether there are more.
+    pub(super) fn take_due(&self, most: usize) -> (Vec<Key>, bool) {
+        let due = &mut self.state.lock().due;
+        let keys: Vec<_> = due.iter().take(most).cloned().collect();
+        if keys.len() == due.len() {
+            // Frees the memory, too.
+            *due = HashSet::new();
+        } else {
+            keys.iter().for_each(|key| _ = due.remove(key));
+        }
+        (keys, !due.is_empty())
     }
 
     /// Gives back keys that could not be queued.
@@ -232,8 +235,8 @@ impl State {
     /// Returns whether changes of what a generation reads through its lister reach the lister of this name.
     /// The one of a later generation may follow other objects, and began to follow them later.
     fn follows(&self, lister: &str, generation: u64) -> bool {
-        let is_of_same_objects = |it: &Lister| it.since <= generation;
-        generation == self.generation || self.listers.get(lister).is_some_and(is_of_same_objects)
+        let was_there_before = |it: &Lister| it.since <= generation;
+        generation == self.generation || self.listers.get(lister).is_some_and(was_there_before)
     }
 
     fn register(&mut self, key: &Key, run: u64, lister: &str, read: Read) -> Result<(), Error> {

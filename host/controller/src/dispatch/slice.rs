@@ -1,5 +1,6 @@
 //! The time slices of dispatchers, after which other tasks of their workers run.
 
+#[cfg(test)]
 use std::future::poll_fn;
 use std::mem;
 use std::task::{Context, Poll, ready};
@@ -32,8 +33,7 @@ const TURNS: u32 = 256;
 pub(super) struct Slice {
     limit: BusyLimit,
     used: VirtualTime,
-    permit: Permit,
-    phase: Phase,
+    progress: Progress,
     is_over: bool,
     n_turns: u32,
     /// When a slice that is not the first one began.
@@ -43,22 +43,14 @@ pub(super) struct Slice {
     recent: Option<Instant>,
 }
 
-#[derive(Debug, Default)]
-enum Permit {
-    /// In a first slice, and after one that ended during a call.
-    #[default]
-    None,
-    /// The next slice begins with it.
-    Awaited(oneshot::Receiver<BusyPermit>),
-    Held(BusyPermit),
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
-    Begun,
-    Ended,
+/// A first slice has no permit, and neither has one after a slice that ended during a call.
+#[derive(Debug)]
+enum Progress {
+    Begun(Option<BusyPermit>),
+    AwaitsPermit(oneshot::Receiver<BusyPermit>),
+    NeedsNoPermit,
     /// The next slice begins when the task's turn in the worker's queue comes.
-    BehindTheQueue,
+    BehindTheQueue(Option<BusyPermit>),
 }
 
 /// What the end of a slice depends on.
@@ -78,8 +70,7 @@ impl Slice {
         Self {
             limit,
             used: VirtualTime::default(),
-            permit: Permit::None,
-            phase: Phase::Begun,
+            progress: Progress::Begun(None),
             is_over: false,
             n_turns: 0,
             resumed: None,
@@ -96,10 +87,10 @@ impl Slice {
 
     /// Notes that the dispatcher waits for work. A new slice begins after that.
     pub(super) fn dispatcher_waits(&mut self, owner: SliceOwner) {
-        if let (Permit::Held(_), Some(began)) = (&self.permit, self.resumed) {
+        if let (Progress::Begun(Some(_)), Some(began)) = (&self.progress, self.resumed) {
             self.used.charge(Instant::now().saturating_duration_since(began), owner.weight);
         }
-        self.reset();
+        self.reset(Progress::Begun(None));
     }
 
     /// Notes the time. The end of a call has read it, which may have been before the slice.
@@ -110,6 +101,11 @@ impl Slice {
         self.is_over |= at.saturating_duration_since(began) >= LENGTH;
     }
 
+    /// Notes that as much work was done as one slice has room for.
+    pub(super) fn used_up(&mut self) {
+        self.is_over = true;
+    }
+
     /// Returns whether the slice is to end.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
@@ -117,7 +113,7 @@ impl Slice {
 
     /// Returns whether this is within a slice, and not between two.
     pub(super) fn has_begun(&self) -> bool {
-        self.phase == Phase::Begun
+        matches!(self.progress, Progress::Begun(_))
     }
 
     /// Takes the time that was noted last, if the dispatcher has neither waited nor done anything else since.
@@ -129,51 +125,51 @@ impl Slice {
     pub(super) fn end(&mut self, owner: SliceOwner) {
         let began = self.resumed.or(self.began);
         let ran = began.map_or(LENGTH, |began| Instant::now().saturating_duration_since(began));
-        let held = match mem::take(&mut self.permit) {
-            Permit::Held(permit) => Some(permit),
-            Permit::None | Permit::Awaited(_) => None,
-        };
-        self.reset();
-        self.phase = Phase::Ended;
+        self.end_after(ran, owner);
+    }
+
+    fn end_after(&mut self, ran: Duration, owner: SliceOwner) {
+        if !self.has_begun() {
+            return;
+        }
+        let before = self.reset(Progress::NeedsNoPermit);
         if owner.has_call {
             self.used.charge(ran, owner.weight);
-        } else {
-            self.permit = Permit::Awaited(self.limit.next(held, &mut self.used, ran, owner.weight));
+        } else if let Progress::Begun(held) = before {
+            let permit = self.limit.next(held, &mut self.used, ran, owner.weight);
+            self.progress = Progress::AwaitsPermit(permit);
         }
     }
 
     /// Polls for the begin of the next slice. Until then the other tasks run that are in the worker's queue.
     /// Ready in a slice.
     pub(super) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self.phase {
-            Phase::Begun => Poll::Ready(()),
-            Phase::Ended => {
-                if let Permit::Awaited(permit) = &mut self.permit {
-                    self.permit = ready!(permit.poll_unpin(cx)).map_or(Permit::None, Permit::Held);
-                }
-                self.phase = Phase::BehindTheQueue;
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-            Phase::BehindTheQueue => {
-                self.phase = Phase::Begun;
+        let permit = match &mut self.progress {
+            Progress::Begun(_) => return Poll::Ready(()),
+            Progress::AwaitsPermit(permit) => ready!(permit.poll_unpin(cx)).ok(),
+            Progress::NeedsNoPermit => None,
+            Progress::BehindTheQueue(permit) => {
+                self.progress = Progress::Begun(permit.take());
                 self.resumed = Some(Instant::now());
-                Poll::Ready(())
+                return Poll::Ready(());
             }
-        }
+        };
+        self.progress = Progress::BehindTheQueue(permit);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
-    /// Ends the slice early, if it has begun, and waits for the next one.
-    pub(super) async fn end_early(&mut self, owner: SliceOwner) {
-        if self.has_begun() {
-            self.end(owner);
-        }
-        poll_fn(|cx| self.poll_begun(cx)).await;
-    }
-
-    fn reset(&mut self) {
-        (self.permit, self.n_turns, self.is_over) = (Permit::None, 0, false);
+    fn reset(&mut self, progress: Progress) -> Progress {
+        (self.n_turns, self.is_over) = (0, false);
         (self.resumed, self.began, self.recent) = (None, None, None);
+        mem::replace(&mut self.progress, progress)
+    }
+
+    /// Ends the slice, and waits for the next one.
+    #[cfg(test)]
+    pub(super) async fn end_early(&mut self, owner: SliceOwner) {
+        self.end(owner);
+        poll_fn(|cx| self.poll_begun(cx)).await;
     }
 }
 
@@ -193,8 +189,8 @@ mod tests {
     impl Slice {
         /// Ends the slice as if it had run for its length, and waits for the next one.
         async fn end_after_length(&mut self, owner: SliceOwner) {
-            self.resumed = Instant::now().checked_sub(LENGTH);
-            self.end_early(owner).await;
+            self.end_after(LENGTH, owner);
+            poll_fn(|cx| self.poll_begun(cx)).await;
         }
     }
 
@@ -303,7 +299,8 @@ mod tests {
         // The second one gets the only permit, and ends before it sees that.
         drop(holders.pop());
         drop(granted);
-        next.await;
+        let an_hour = Duration::from_secs(3_600);
+        assert!(tokio::time::timeout(an_hour, next).await.is_ok(), "the permit is lost");
     }
 
     #[tokio::test(start_paused = true)]

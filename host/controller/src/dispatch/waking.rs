@@ -15,7 +15,7 @@ use oarlock_informer::{Notification, listener::Delivery};
 use super::Dispatcher;
 use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliveryState};
 use super::due_call::Outcome;
-use super::slice::{Slice, SliceOwner};
+use super::slice::Slice;
 use crate::plan::SubscriptionPlan;
 use crate::traces::EventTrace;
 
@@ -70,33 +70,22 @@ impl Dispatcher {
         self.queue.read_sets().serve(active.number, listers, |lister| keeps(&lister.name));
     }
 
-    /// Queues the keys that were woken. If the queue is full, the next turn tries again.
-    pub(super) async fn queue_woken(
-        &self,
-        active: &mut ActiveGeneration,
-        slice: &mut Slice,
-        owner: SliceOwner,
-    ) {
+    /// Queues keys that were woken. Ends the slice if more are left.
+    pub(super) fn queue_woken(&self, active: &mut ActiveGeneration, slice: &mut Slice) {
         let sets = self.queue.read_sets();
-        // A queue that is full for the first key is full for the others.
-        let cause = active.woken_by.take();
-        let Some(first) = sets.first_due() else { return };
-        if self.queue.wake(&first, cause.clone()).is_err() {
-            return active.note_woken();
-        }
-        let mut keys = sets.take_due().into_iter();
-        let mut n_queued = 0_usize;
+        let (keys, has_more) = sets.take_due(SLICE);
+        let mut keys = keys.into_iter();
         while let Some(key) = keys.next() {
-            // The first key has the cause already.
-            let cause = cause.clone().filter(|_| key != first);
-            if self.queue.wake(&key, cause).is_err() {
+            if self.queue.wake(&key, active.woken_by.clone()).is_err() {
                 sets.put_back(std::iter::once(key).chain(keys));
-                return active.note_woken();
+                return active.queue_is_full();
             }
-            n_queued += 1;
-            if n_queued.is_multiple_of(SLICE) {
-                slice.end_early(owner).await;
-            }
+        }
+        if has_more {
+            active.note_woken();
+            slice.used_up();
+        } else {
+            active.woken_by = None;
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The text of one page, in pieces: a page may be long, and no piece is copied or kept when it was sent.
+//! The text of one page, in pieces: a page may be long, and no piece is copied. A piece of its own is not
+//! kept when it was sent.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -56,6 +57,17 @@ impl Page {
     }
 }
 
+/// The pieces are parts of the text, which is kept until the last one is sent.
+impl From<Bytes> for Page {
+    fn from(mut text: Bytes) -> Self {
+        let mut page = Self { bytes: text.len(), ..Self::default() };
+        while !text.is_empty() {
+            page.pieces.push_back(text.split_to(text.len().min(PIECE)));
+        }
+        page
+    }
+}
+
 impl fmt::Write for Page {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push(text.as_bytes());
@@ -84,7 +96,19 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_sent_in_pieces_without_a_copy() {
+        let text = Bytes::from("x".repeat(PIECE + 1));
+        let mut page = Page::from(text.clone());
+        assert_eq!(page.bytes(), PIECE + 1);
+        let pieces = [page.next_piece().unwrap(), page.next_piece().unwrap()];
+        let parts = [text.slice(..PIECE), text.slice(PIECE..)];
+        let places = |parts: &[Bytes; 2]| parts.each_ref().map(|it| (it.as_ptr(), it.len()));
+        assert_eq!(places(&pieces), places(&parts));
+        assert!(page.next_piece().is_none() && page.bytes() == 0);
+    }
+
+    #[test]
     fn an_empty_page_has_no_piece() {
-        assert!(Page::default().next_piece().is_none());
+        assert!(Page::default().next_piece().is_none() && Page::from(Bytes::new()).next_piece().is_none());
     }
 }

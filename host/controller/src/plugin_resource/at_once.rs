@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::definitions::{AtOnce, Definitions, PluginKey};
+use super::definitions::{AtOnce, PluginKey};
 
 #[derive(Deserialize)]
 struct Read {
@@ -22,18 +22,12 @@ struct Spec {
     shadow: Option<IgnoredAny>,
 }
 
-/// Applies these members of an object. What cannot be read changes nothing.
-pub(super) fn apply(definitions: &Definitions, key: &PluginKey, json: &str, host_namespace: &str) {
-    let Ok(Read { spec }) = serde_json::from_str::<Read>(json) else { return };
+/// Returns these members of an object, unless they cannot be read: then they are as before.
+pub(super) fn read(key: &PluginKey, json: &str, host_namespace: &str) -> Option<AtOnce> {
+    let Read { spec } = serde_json::from_str(json).ok()?;
     let Spec { service_account_name, suspend: is_suspended, suspend_writes, shadow } = spec;
     let account = key.account(&service_account_name, host_namespace);
-    let at_once = AtOnce { account, is_suspended, suspend_writes, has_shadow: shadow.is_some() };
-    definitions.apply_at_once(&key.host_name(), at_once);
-}
-
-/// Returns whether a spec has no shadow. One that cannot be read keeps the shadow that it had.
-pub(super) fn has_no_shadow(json: &str) -> bool {
-    serde_json::from_str::<Read>(json).is_ok_and(|read| read.spec.shadow.is_none())
+    Some(AtOnce { account, is_suspended, suspend_writes, has_shadow: shadow.is_some() })
 }
 
 #[cfg(test)]
@@ -41,6 +35,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::conditions::tests::resolved;
+    use super::super::definitions::Definitions;
     use super::super::resolve::Resolved;
     use super::*;
 
@@ -51,16 +46,16 @@ mod tests {
         definitions.set(file, component.clone(), Some(component));
         let key = PluginKey { namespace: None, name: "a".into() };
         let has_shadow_with = |spec: &Value| {
-            let json = json!({"spec": spec}).to_string();
-            apply(&definitions, &key, &json, "a");
-            let has_shadow = definitions.get("a").unwrap().shadow.is_some();
-            (has_shadow, has_no_shadow(&json))
+            if let Some(at_once) = read(&key, &json!({"spec": spec}).to_string(), "a") {
+                definitions.apply_at_once("a", at_once);
+            }
+            definitions.get("a").unwrap().shadow.is_some()
         };
         let with = json!({"serviceAccountName": "a", "shadow": {"source": {"file": {"path": "next.wasm"}}}});
-        assert_eq!(has_shadow_with(&with), (true, false));
-        assert_eq!(has_shadow_with(&json!({"shadow": null})), (true, false), "the spec cannot be read");
+        assert!(has_shadow_with(&with));
+        assert!(has_shadow_with(&json!({"shadow": null})), "the spec cannot be read");
         let without = json!({"serviceAccountName": "a", "source": "the rest is not looked at"});
-        assert_eq!(has_shadow_with(&without), (false, true));
-        assert_eq!(has_shadow_with(&with), (false, false));
+        assert!(!has_shadow_with(&without));
+        assert!(!has_shadow_with(&with));
     }
 }

@@ -195,6 +195,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::access::PRESENT_FOR;
     use crate::access::testing::{FakeReviewer, Known};
 
     /// What an opt-in has: the right to act as an account, and the right to read it.
@@ -230,12 +231,13 @@ mod tests {
         };
         assert_eq!(check().await, Ok(()));
         // The host still uses the answer about the right, and not that about the account.
-        tokio::time::advance(Duration::from_secs(6)).await;
+        const { assert!(PRESENT_FOR.as_millis() < ALLOWED_FOR.as_millis()) };
+        tokio::time::advance(PRESENT_FOR).await;
         rights.act.store(false, Ordering::Relaxed);
         rights.read.store(false, Ordering::Relaxed);
         assert_eq!(check().await, Err(("NamespaceNotOptedIn", false)));
         // A host that may act as the account and not read it asks once.
-        tokio::time::advance(Duration::from_secs(6)).await;
+        tokio::time::advance(DENIED_FOR).await;
         rights.act.store(true, Ordering::Relaxed);
         let n_before = api.requests().len();
         assert_eq!(check().await, Err(("ReviewFailed", true)));

@@ -156,8 +156,11 @@ fn authorized(resolution: &Result<Resolved, Problem>, status: Option<&PluginStat
     {
         return unresolved;
     }
-    match status.and_then(missing_rights) {
-        Some((reason, message)) => finding(KIND, FALSE, reason, message),
+    if let Some((reason, message)) = status.and_then(missing_rights) {
+        return finding(KIND, FALSE, reason, message);
+    }
+    match status.and_then(|it| it.subscriptions.iter().find_map(|it| it.paused.as_ref())) {
+        Some(why) => finding(KIND, UNKNOWN, "ReviewFailed", why),
         None => finding(KIND, TRUE, "NamespaceOptedIn", "the host may act as the ServiceAccount"),
     }
 }

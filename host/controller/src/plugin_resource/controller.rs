@@ -178,8 +178,8 @@ impl PluginResources {
                 let key = key_of(new.key());
                 if !is_same || is_ending {
                     changed.remove(&key.host_name());
-                } else {
-                    at_once::apply(&changed, &key, &new.json(), &config.namespace);
+                } else if let Some(at_once) = at_once::read(&key, &new.json(), &config.namespace) {
+                    changed.apply_at_once(&key.host_name(), at_once);
                 }
                 updates.add(key);
             })
@@ -234,8 +234,13 @@ impl PluginResources {
         let json = object.json();
         let invalid =
             |reason, message: String| Problem { stage: Stage::Read, reason, message, is_unknown: false };
-        // The event may have come before the definition of an older spec was set.
-        at_once::apply(&self.definitions, key, &json, &self.config.namespace);
+        if let Some(at_once) = at_once::read(key, &json, &self.config.namespace) {
+            if !at_once.has_shadow {
+                self.forget_shadow(key);
+            }
+            // The event may have come before the definition of an older spec was set.
+            self.definitions.apply_at_once(&key.host_name(), at_once);
+        }
         let read: Result<Read, _> = serde_json::from_str(&json);
         let (resolution, fetched, spec) = match read {
             _ if !key.is_valid() => {
@@ -243,9 +248,6 @@ impl PluginResources {
                 (Err(invalid("InvalidName", message)), None, None)
             }
             Ok(Read { spec }) => {
-                if spec.shadow.is_none() {
-                    self.forget_shadow(key);
-                }
                 let (resolution, fetched) = self.resolve(key, &object, &spec).await;
                 (resolution, fetched, Some(spec))
             }

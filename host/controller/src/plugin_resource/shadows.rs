@@ -100,7 +100,8 @@ impl PluginResources {
         record
     }
 
-    /// Forgets the shadow of an object whose spec has none any more, before the rest of the spec is resolved.
+    /// Forgets the shadow of an object whose spec has none any more, whether the rest of the spec can be used
+    /// or not.
     pub(super) fn forget_shadow(&self, key: &PluginKey) {
         if let Some(record) = self.records.lock().get_mut(key)
             && record.shadow.take().is_some()
@@ -113,7 +114,14 @@ impl PluginResources {
     /// Fetches the shadow of one object. Returns when to do it again.
     pub(super) async fn fetch_shadow(&self, key: &PluginKey) -> Option<Duration> {
         let ShadowRecord { source, account, fetched, .. } = self.records.lock().get(key)?.shadow.clone()?;
-        let result = self.resolver().shadow(&source, &account, fetched).await;
+        let resolver = self.resolver();
+        let result = resolver.shadow(&source, &account, fetched).await;
+        // The spec may have lost it meanwhile, and wait to be resolved.
+        let spec = self.object(key).and_then(|it| at_once::read(key, &it.json(), resolver.host_namespace));
+        if spec.is_some_and(|it| !it.has_shadow) {
+            self.forget_shadow(key);
+            return None;
+        }
         let (component, before, now, again) = {
             let mut records = self.records.lock();
             let record = records.get_mut(key)?;
@@ -142,10 +150,7 @@ impl PluginResources {
                 older_version_serves,
             });
         }
-        // The spec may have lost it meanwhile, and wait to be resolved.
-        if !self.object(key).is_some_and(|object| at_once::has_no_shadow(&object.json())) {
-            self.definitions.set_shadow(&name, component);
-        }
+        self.definitions.set_shadow(&name, component);
         Some(again)
     }
 }

@@ -217,13 +217,14 @@ fn subscriptions(status: &status::PluginStatus) -> Vec<SubscriptionSummary> {
     let summary = |it: &status::SubscriptionStatus| SubscriptionSummary {
         name: it.name.clone(),
         resource: it.resource.clone(),
-        state: match (&it.forbidden, it.synced) {
-            (Some(_), _) => "Forbidden",
-            (None, true) => "Synced",
-            (None, false) => "Syncing",
+        state: match (&it.forbidden, &it.paused, it.synced) {
+            (Some(_), _, _) => "Forbidden",
+            (None, Some(_), _) => "Paused",
+            (None, None, true) => "Synced",
+            (None, None, false) => "Syncing",
         }
         .to_owned(),
-        message: it.forbidden.as_deref().map(shortened),
+        message: it.forbidden.as_deref().or(it.paused.as_deref()).map(shortened),
     };
     status.subscriptions.iter().take(MAX_SUBSCRIPTIONS).map(summary).collect()
 }

@@ -353,9 +353,9 @@ pub struct SubscriptionSummary {
     pub name: String,
     /// The resource, such as `apps/v1/deployments`.
     pub resource: String,
-    /// `Syncing`, `Synced` or `Forbidden`.
+    /// `Syncing`, `Synced`, `Forbidden` or `Paused`.
     pub state: String,
-    /// Why it is forbidden.
+    /// Why it is forbidden or paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

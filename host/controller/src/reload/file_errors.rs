@@ -33,15 +33,21 @@ impl Reload {
                     .push(RefusedFile { file: path.display().to_string(), message: message.clone() });
             }
             if self.reported.get(&path) != Some(&message) && !was_emptied {
-                if let Some(plugin) = plugin {
-                    plugin.slot.status.update(|status| status.refused = Some(recorded));
-                }
-                self.host.reporter.report(HostEvent::PluginRefused {
+                let event = HostEvent::PluginRefused {
                     file: path.display().to_string(),
                     message: message.clone(),
                     hint: None,
                     older_version_serves,
-                });
+                };
+                match plugin {
+                    Some(plugin) => {
+                        let slot = &plugin.slot;
+                        slot.status.update(|status| status.refused = Some(recorded));
+                        let generation = slot.active.get().map_or(0, |active| active.number);
+                        self.host.reporter.about(&slot.name, generation).report(event);
+                    }
+                    None => self.host.reporter.report(event),
+                }
             }
             reported.insert(path, message);
         }

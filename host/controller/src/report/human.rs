@@ -75,7 +75,7 @@ impl HostEvent {
             Self::LeadershipLost { lease } => {
                 write!(f, "lost the Lease {lease}. The host stops")
             }
-            Self::HostStopping => f.write_str("stopping"),
+            Self::HostStopping => f.write_str("stopping; a second signal ends the process at once"),
             Self::HostDrained { after_ms, calls_dropped, waiting } => {
                 let calls = Counted(*calls_dropped, "call");
                 write!(f, "stopped after {after_ms} ms: {calls} {} dropped, ", were(*calls_dropped))?;
@@ -223,14 +223,14 @@ impl HostEvent {
                 outcome,
                 ..
             } => {
-                write!(f, "on-{notification} of {subscription} {}", Named(namespace, name))?;
+                write!(f, "on-{notification} of {}", Named(subscription, namespace, name))?;
                 if *attempts > 0 {
                     write!(f, " (call {})", attempts.saturating_add(1))?;
                 }
                 outcome_of(f, outcome, *took_us)
             }
             Self::Reconciled { kind, namespace, name, took_us, outcome } => {
-                write!(f, "reconcile of {kind} {}", Named(namespace, name))?;
+                write!(f, "reconcile of {}", Named(kind, namespace, name))?;
                 outcome_of(f, outcome, *took_us)
             }
             Self::GuestLog { level, object: _, message, pairs } => {
@@ -359,13 +359,16 @@ fn full_stop(message: &str) -> &'static str {
     if message.ends_with(['?', '.', '!']) { "" } else { "." }
 }
 
-struct Named<'a>(&'a str, &'a str);
+/// The kind of a key, or a subscription, with the namespace and the name of the object. A key may have
+/// neither.
+pub(crate) struct Named<'a>(pub(crate) &'a str, pub(crate) &'a str, pub(crate) &'a str);
 
 impl Display for Named<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self("", name) => f.write_str(name),
-            Self(namespace, name) => write!(f, "{namespace}/{name}"),
+            Self(kind, "", "") => f.write_str(kind),
+            Self(kind, "", name) => write!(f, "{kind} {name}"),
+            Self(kind, namespace, name) => write!(f, "{kind} {namespace}/{name}"),
         }
     }
 }

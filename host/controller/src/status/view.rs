@@ -121,8 +121,10 @@ pub(crate) struct SubscriptionStatus {
     pub(crate) resource: String,
     /// The namespaces that it watches: none for all of them, an empty list when it is Forbidden.
     pub(crate) namespaces: Option<Vec<String>>,
-    /// Why it is closed, if it is.
+    /// Why the plugin's account may not watch it, if that is so.
     pub(crate) forbidden: Option<String>,
+    /// Why it is not known whether the account may, if that is so. What happens meanwhile waits.
+    pub(crate) paused: Option<String>,
     /// Whether `on-synced` was called for it: the plugin has all initial adds.
     pub(crate) synced: bool,
     /// Its backlog.

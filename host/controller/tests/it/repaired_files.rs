@@ -53,6 +53,8 @@ async fn a_repaired_file_is_reported_as_accepted_once() {
     rig.file("hello", &text);
     rig.line(|line| is_about(line, "plugin-accepted", "hello.yaml")).await;
     assert_eq!(refusals(&rig.lines()).len(), 2);
+    // The log of the plugin has both.
+    assert!(refusals(&rig.lines()).iter().all(|line| line["plugin"] == "hello"), "{:?}", rig.lines());
     rig.end().await;
 }
 

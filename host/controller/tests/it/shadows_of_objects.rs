@@ -1,7 +1,10 @@
 //! The shadow of a Plugin object: it runs as that of a plugin file does, and what it finds is in the status.
 
+use std::sync::Arc;
+
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use oarlock_component_source::Policy;
-use oarlock_controller::plugin_resource::{PluginStatus, ShadowStatus};
+use oarlock_controller::plugin_resource::{Plugin, PluginStatus, ShadowStatus};
 use serde_json::{Value, json};
 
 use super::plugin_objects::{DAMAGED, Objects, hello, slow_registry};
@@ -156,5 +159,66 @@ async fn the_removal_of_a_shadow_does_not_wait_for_a_slow_registry() {
     let status = status(&objects, "hello").await;
     assert_eq!(status.observed_generation, Some(1), "the newest spec is not resolved yet");
     assert_eq!(status.phase.as_deref(), Some("Serving"));
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shadow_that_is_removed_stays_removed_when_the_rest_of_the_spec_cannot_be_read() {
+    let objects = Objects::start_under(Policy::default()).await;
+    objects.account("hello").await;
+    let mut spec = hello();
+    spec["shadow"] = json!({"source": {"file": {"path": "hello.wasm"}}});
+    objects.create("hello", spec).await;
+    objects.condition("hello", "ShadowReady", "True", "Serving").await;
+    // The API server takes it for a size. A client that has the type of the spec cannot read it.
+    let spec = json!({"shadow": null, "instances": {"recycleAboveMemory": -1}});
+    let patch = Patch::Merge(json!({"spec": spec}));
+    let resource = ApiResource::erase::<Plugin>(&());
+    let plugins = Api::<DynamicObject>::default_namespaced_with(objects.rig.client.clone(), &resource);
+    plugins.patch("hello", &PatchParams::default(), &patch).await.unwrap();
+    objects.rig.event("default.hello.shadow", "plugin-unloaded").await;
+    let status = until_ok("a status without a shadow", async || {
+        let status = plugins.get_status("hello").await.unwrap().data["status"].clone();
+        let is_read = status["observedGeneration"] == 2;
+        if is_read && status.get("shadow").is_none() { Ok(status) } else { Err(format!("{status:#}")) }
+    })
+    .await;
+    assert!(status.to_string().contains("InvalidSpec"), "{status:#}");
+    assert_eq!(status["phase"], "Serving");
+    assert_eq!(n_loaded(&objects, "default.hello.shadow"), 1);
+    objects.rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shadow_that_is_removed_while_it_is_fetched_is_not_reported() {
+    let (registry, policy) = slow_registry();
+    let registry_address = registry.local_addr().unwrap();
+    let slow = |name| json!({"oci": {"reference": format!("{registry_address}/{name}:1")}, "file": null});
+    let registry = Arc::new(registry);
+    let connection = async || {
+        let registry = registry.clone();
+        tokio::task::spawn_blocking(move || registry.accept()).await.unwrap().unwrap()
+    };
+    let objects = Objects::start_under(policy).await;
+    objects.account("hello").await;
+    let mut spec = hello();
+    spec["shadow"] = json!({"source": {"file": {"path": "hello.wasm"}}});
+    objects.create("hello", spec).await;
+    objects.condition("hello", "ShadowReady", "True", "Serving").await;
+    objects.patch("hello", json!({"shadow": {"source": slow("shadow")}})).await;
+    let of_shadow = connection().await;
+    // The spec without the shadow waits until this one is resolved.
+    objects.patch("hello", json!({"source": slow("plugin")})).await;
+    let _of_plugin = connection().await;
+    objects.patch("hello", json!({"shadow": null})).await;
+    objects.rig.event("default.hello.shadow", "plugin-unloaded").await;
+    drop(of_shadow);
+    until_ok("a status without a shadow", async || {
+        let status = status(&objects, "hello").await;
+        if status.shadow.is_none() { Ok(()) } else { Err(format!("{:#}", json!(status))) }
+    })
+    .await;
+    let is_of_shadow = |it: &Value| it["file"] == "the shadow of Plugin default/hello";
+    assert!(!objects.rig.lines().iter().any(is_of_shadow), "{:#?}", objects.rig.lines());
     objects.rig.end().await;
 }

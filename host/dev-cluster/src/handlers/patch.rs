@@ -1,5 +1,6 @@
 //! PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch, server-side apply.
 
+use crate::authorizer::Attributes;
 use crate::call::Call;
 use crate::definitions;
 use crate::form;
@@ -90,6 +91,16 @@ fn apply(call: &Call, dry_run: bool) -> Result<Patched, StatusError> {
             if call.is_status() {
                 return Err(call.not_found());
             }
+            // The right to patch is not enough for an apply that creates.
+            let creates = Attributes {
+                verb: "create",
+                group: &call.resource.group,
+                resource: &call.resource.plural,
+                namespace: &call.target.namespace,
+                name: &call.target.name,
+                ..Attributes::default()
+            };
+            call.authorizer.require(&call.user, &creates)?;
             let stored = write::create(call, transaction, object, None)?;
             return Ok((stored, true, Vec::new()));
         };

@@ -39,6 +39,25 @@ async fn requests_without_rights_are_refused() {
 }
 
 #[tokio::test]
+async fn an_apply_that_creates_needs_the_right_to_create() {
+    let (cluster, client) = start().await;
+    grant(&client, &["patch"]).await;
+    client.create(MAPS, &config_map("there", "1")).await;
+    let worker = Client::new(&cluster, &cluster.token_for("default", "worker"))
+        .with("content-type", "application/apply-patch+yaml");
+    let apply = async |name: &str| {
+        let path = format!("{MAPS}/{name}?fieldManager=test");
+        let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"other": "2"}}).to_string();
+        let (code, _, body) = worker.whole(http::Method::PATCH, &path, &applied).await;
+        (code, String::from_utf8_lossy(&body).into_owned())
+    };
+    assert_eq!(apply("there").await.0, 200);
+    let (code, refused) = apply("new").await;
+    assert_eq!(code, 403, "{refused}");
+    assert!(refused.contains("cannot create resource"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_token_request_returns_a_token() {
     let (cluster, client) = start().await;
     client

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// The files of some outputs. They are recognised under any name.
 pub(super) struct Outputs(Vec<Metadata>);
@@ -12,9 +13,11 @@ pub(super) struct Outputs(Vec<Metadata>);
 // === impl Outputs ===
 
 impl Outputs {
-    /// Returns those of standard output and standard error.
-    pub(super) fn of_process() -> Self {
-        Self::of(&[io::stdout().as_fd(), io::stderr().as_fd()])
+    /// Returns those of standard output and standard error, which a process has until its end.
+    pub(super) fn of_process() -> &'static Self {
+        static OF_PROCESS: LazyLock<Outputs> =
+            LazyLock::new(|| Outputs::of(&[io::stdout().as_fd(), io::stderr().as_fd()]));
+        &OF_PROCESS
     }
 
     /// Terminals, pipes and closed outputs are left out.

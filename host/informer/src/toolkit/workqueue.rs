@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use self::delayed::Delayed;
+use self::delayed::{Delay, Delayed};
 use self::metrics::CaughtMetrics;
 pub use self::metrics::{MetricsProvider, NoMetrics, UNFINISHED_PERIOD, WorkQueueMetrics};
 pub use self::order::Order;
@@ -140,6 +140,16 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     /// Adds a key after `delay`. Of two delays for one key the earlier one counts; [`WorkQueue::add`] does
     /// not cancel a delay.
     pub fn add_after(&self, key: K, delay: Duration) {
+        self.delay(key, delay, Delay::Added);
+    }
+
+    /// Like [`WorkQueue::add_after`], but the delay ends without effect when a worker gets the key before:
+    /// that was the retry. Client-go has no such delay; there a key runs once more for each old failure.
+    pub fn retry_after(&self, key: K, delay: Duration) {
+        self.delay(key, delay, Delay::Retry);
+    }
+
+    fn delay(&self, key: K, delay: Duration, why: Delay) {
         let mut state = self.shared.state.lock();
         if state.shutdown != Shutdown::Not {
             return;
@@ -150,7 +160,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
             self.add_locked(&mut state, key, now);
             return;
         }
-        state.delayed.insert(key, clock::after(now, delay));
+        state.delayed.insert(key, clock::after(now, delay), why);
         drop(state);
         // Every waiting caller must compute its timeout again.
         self.shared.arrived.notify_waiters();
@@ -215,6 +225,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         if state.dirty.contains_key(&key) || state.processing.contains_key(&key) {
             return false;
         }
+        state.delayed.end_retry(&key);
         state.processing.insert(key, now);
         true
     }
@@ -376,6 +387,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
 
     fn take(&self, state: &mut WorkQueueState<K>) -> Option<K> {
         let key = state.queue.pop()?;
+        state.delayed.end_retry(&key);
         let now = Instant::now();
         if let Some(since) = state.dirty.remove(&key) {
             self.shared.metrics.waited(now - since);

@@ -132,6 +132,11 @@ impl Scheduler {
         self.n_free.load(SeqCst) < self.n_permits || self.n_beyond.load(SeqCst) > 0
     }
 
+    /// Returns whether a guest waits for a permit.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.n_waiting.load(SeqCst) > 0
+    }
+
     /// Takes a permit for a guest that wants to run again after a wait. Otherwise queues it, and wakes it
     /// when it has a permit.
     pub(crate) fn acquire(&self, share: &Share, turn: &Arc<Turn>, waker: &Waker) -> bool {
@@ -293,11 +298,12 @@ impl Scheduler {
         if queue.order.is_empty() || !self.take() {
             return None;
         }
-        let Some((virtual_time, turn)) = queue.pop() else {
+        let popped = queue.pop();
+        self.note_first_key(&queue);
+        let Some((virtual_time, turn)) = popped else {
             self.n_free.fetch_add(1, SeqCst);
             return None;
         };
-        self.note_first_key(&queue);
         self.n_waiting.fetch_sub(1, SeqCst);
         self.runs(virtual_time);
         turn.set_state(TurnState::Granted);

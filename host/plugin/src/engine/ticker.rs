@@ -19,7 +19,7 @@ const TICKS_BEFORE_RARE: u32 = 2;
 
 /// The time between rare ticks, in ticks. Calls that are short but frequent, a thousand a second, would
 /// otherwise cost a tick each, which is a wake-up of the thread. The first time slice of a guest that begins
-/// meanwhile is up to this long.
+/// meanwhile is up to this long, unless another guest has to wait for it.
 const RARE: u32 = 10;
 
 /// Idle ticks before the thread sleeps, so that a burst of calls does not wake it for each call.
@@ -34,6 +34,8 @@ pub(super) struct Ticker {
 struct TickerState {
     scheduler: Arc<Scheduler>,
     sleeping: AtomicBool,
+    /// The next tick is a rare one.
+    is_rare: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -48,6 +50,7 @@ impl Ticker {
         let shared = Arc::new(TickerState {
             scheduler,
             sleeping: AtomicBool::new(false),
+            is_rare: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         });
         let engine = engine.weak();
@@ -66,6 +69,13 @@ impl Ticker {
             self.thread.unpark();
         }
     }
+
+    /// Ends the wait for a rare tick. The caller has queued a guest in the scheduler.
+    pub(super) fn hurry(&self) {
+        if self.shared.is_rare.load(Ordering::SeqCst) && self.shared.is_rare.swap(false, Ordering::SeqCst) {
+            self.thread.unpark();
+        }
+    }
 }
 
 impl Drop for Ticker {
@@ -81,8 +91,8 @@ impl TickerState {
     fn tick(&self, engine: &EngineWeak, tick: Duration) {
         let mut idle = 0;
         while !self.closed.load(Ordering::SeqCst) {
-            let is_rare = idle >= TICKS_BEFORE_RARE;
-            thread::park_timeout(if is_rare { tick * RARE } else { tick });
+            thread::park_timeout(if self.next_is_rare(idle) { tick * RARE } else { tick });
+            self.is_rare.store(false, Ordering::SeqCst);
             let Some(engine) = engine.upgrade() else { return };
             engine.increment_epoch();
             drop(engine);
@@ -98,11 +108,55 @@ impl TickerState {
         }
     }
 
+    /// Decides whether the next tick, after so many idle ones, is a rare one.
+    fn next_is_rare(&self, idle: u32) -> bool {
+        if idle < TICKS_BEFORE_RARE {
+            return false;
+        }
+        // A guest is queued before `hurry` reads `is_rare`. So this thread sees the guest, or `hurry` wakes
+        // it.
+        self.is_rare.store(true, Ordering::SeqCst);
+        !self.scheduler.has_waiting()
+    }
+
     fn sleep(&self) {
         self.sleeping.store(true, Ordering::SeqCst);
         while !self.scheduler.is_busy() && !self.closed.load(Ordering::SeqCst) {
             thread::park();
         }
         self.sleeping.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::engine::Turn;
+
+    #[test]
+    fn promise_4_a_guest_that_waits_does_not_wait_for_a_rare_tick() {
+        let scheduler = Scheduler::new(1);
+        let state = TickerState {
+            scheduler: Arc::clone(&scheduler),
+            sleeping: AtomicBool::new(false),
+            is_rare: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        };
+        let ticker = Ticker { shared: Arc::new(state), thread: thread::current() };
+        assert!(!ticker.shared.next_is_rare(TICKS_BEFORE_RARE - 1));
+        assert!(ticker.shared.next_is_rare(TICKS_BEFORE_RARE));
+        ticker.hurry();
+        assert!(!ticker.shared.is_rare.load(Ordering::SeqCst), "it wakes the thread");
+        thread::park();
+
+        let share = scheduler.share(100);
+        let runs_at_once = || scheduler.acquire(&share, &Arc::new(Turn::new()), Waker::noop());
+        assert!(runs_at_once());
+        assert!(ticker.shared.next_is_rare(TICKS_BEFORE_RARE), "no guest waits");
+        // Brief guests run without a permit, up to a limit.
+        while runs_at_once() {}
+        assert!(!ticker.shared.next_is_rare(TICKS_BEFORE_RARE));
     }
 }

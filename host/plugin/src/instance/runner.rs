@@ -148,6 +148,7 @@ impl<F> Run<'_, F> {
                 }
             };
             if !engine.scheduler().acquire(share, turn, context.waker()) {
+                engine.hurry_ticker();
                 self.waits_since = Some(now);
                 return Poll::Pending;
             }

@@ -1,5 +1,6 @@
 //! The first output of `oarlock dev`: the addresses and paths of its parts, and the next commands to try.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use oarlock_control_plane::Progress;
@@ -137,9 +138,9 @@ fn print_json(event: &str, fields: Value) {
     print(&format!("{}\n", String::from_utf8_lossy(&line)));
 }
 
-#[expect(clippy::print_stdout, reason = "the command's output")]
 fn print(text: &str) {
-    print!("{text}");
+    // The command ends by itself if no one reads its output.
+    let _ = io::stdout().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

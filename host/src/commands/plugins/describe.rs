@@ -7,7 +7,7 @@ use oarlock_controller::report::{Counted, OneLine, with_object_names};
 
 use crate::age::Age;
 use crate::table::Table;
-use crate::view::{PluginView, QueueView, RecordView, RecordedError, bytes, short};
+use crate::view::{PluginView, QueueView, RecordView, RecordedError, SubscriptionView, bytes, short};
 
 /// The width of the names of fields.
 const WIDTH: usize = 18;
@@ -96,10 +96,11 @@ impl Description {
             ["NAME", "RESOURCE", "NAMESPACES", "STATE", "WAITING", "OLDEST", "PARKED", "DELIVERED", "MERGED"];
         let mut table = Table::new(&headers);
         for it in &plugin.subscriptions {
-            let state = match (&it.forbidden, it.synced) {
-                (Some(reason), _) => format!("forbidden: {reason}"),
-                (None, true) => "synced".to_owned(),
-                (None, false) => "syncing".to_owned(),
+            let state = match it {
+                SubscriptionView { forbidden: Some(reason), .. } => format!("forbidden: {reason}"),
+                SubscriptionView { paused: Some(reason), .. } => format!("paused: {reason}"),
+                SubscriptionView { synced: true, .. } => "synced".to_owned(),
+                SubscriptionView { synced: false, .. } => "syncing".to_owned(),
             };
             table.row([
                 it.name.clone(),

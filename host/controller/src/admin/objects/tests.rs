@@ -120,6 +120,41 @@ async fn promise_5_a_user_sees_only_the_plugins_that_kubernetes_lets_him_see() {
     assert_eq!(request(&pages, "", "GET", "/v1/all/metrics").await.0, 401);
 }
 
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_list_of_all_plugins_waits_for_its_turn_and_that_of_a_namespace_does_not() {
+    let guard = Guard::new(FakeReviewer(&[
+        "ops get plugins/metrics",
+        "ops get plugins/deadletters",
+        "ops get clusterplugins/metrics",
+        "ops get clusterplugins/deadletters",
+        "ops get plugins/metrics team-a",
+        "ops get plugins/deadletters team-a",
+    ]));
+    let router = Router::new();
+    let routes = routes(&control(Leadership::sole()), &guard);
+    let pages = routes.into_iter().fold(router, |router, (path, route)| router.route(&path, route));
+    let ask = async |path: &str, user: &str| {
+        let request = axum::http::Request::get(path).header("authorization", format!("Bearer {user}"));
+        pages.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+    };
+    for operation in ["metrics", "deadletters"] {
+        for (place, waits) in [
+            ("all", true),
+            ("clusterplugins", true),
+            ("clusterplugins/census", false),
+            ("namespaces/team-a", false),
+        ] {
+            let path = format!("/v1/{place}/{operation}");
+            let held = ask(&path, "ops").await;
+            assert_eq!(held.status(), 200, "{path}");
+            let began = tokio::time::Instant::now();
+            // Who may not read the page does not wait for it.
+            assert_eq!((ask(&path, "ada").await.status().as_u16(), began.elapsed().as_secs()), (403, 0));
+            assert_eq!(ask(&path, "ops").await.status(), if waits { 503 } else { 200 }, "{path}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn promise_5_a_plugin_named_shadow_is_not_the_shadow_of_a_cluster_plugin() {
     let pages = pages(&control(Leadership::sole()));

@@ -7,6 +7,8 @@ use std::sync::{Arc, LazyLock};
 
 use oarlock_plugin::contract::{self, WorkKey};
 
+use crate::report::Named;
+
 /// About how many bytes a key takes beside its texts, which all the places that hold the key share.
 const KEY_COST: usize = 384;
 
@@ -75,7 +77,7 @@ impl From<WorkKey> for Key {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let KeyTexts { kind, namespace, name } = &**self;
-        if namespace.is_empty() { write!(f, "{kind} {name}") } else { write!(f, "{kind} {namespace}/{name}") }
+        Named(kind, namespace, name).fmt(f)
     }
 }
 
@@ -108,6 +110,15 @@ mod tests {
     fn promise_4_a_table_that_grows_does_not_read_the_texts_of_its_keys() {
         let hasher = BuildHasherDefault::<Counter>::default();
         assert_eq!([key("a"), key(&"a".repeat(253))].map(|key| hasher.hash_one(key)), [8, 8]);
+    }
+
+    #[test]
+    fn a_key_is_shown_without_what_it_lacks() {
+        let shown = [("", ""), ("", "a"), ("b", "a")].map(|(namespace, name)| {
+            let object = contract::ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() };
+            Key::from(WorkKey { kind: "tick".into(), object }).to_string()
+        });
+        assert_eq!(shown, ["tick", "tick a", "tick b/a"]);
     }
 
     #[test]

@@ -217,3 +217,59 @@ async fn the_version_of_a_key_is_the_number_of_events_before_it_was_taken() {
     add("8", true);
     assert_ne!(taken().await, deleted, "a replay that shows news");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_back_off_of_a_key_ends_when_an_event_has_it_called_before() {
+    use futures::FutureExt as _;
+    let queue = PluginQueue::default();
+    let seconds = Duration::from_secs;
+    let advance = |n: u64| tokio::time::advance(seconds(n));
+    let tick = || WorkKey {
+        kind: "tick".into(),
+        object: contract::ObjectKey { namespace: String::new(), name: String::new() },
+    };
+    let fails_then = async |outcome: Outcome| {
+        queue.add(tick(), None).unwrap();
+        let key = queue.next().await;
+        queue.finish(&key, Outcome::RetryAfter(seconds(3)));
+        advance(2).await;
+        queue.add(tick(), None).unwrap();
+        assert_eq!(queue.next().await, key);
+        queue.finish(&key, outcome);
+        key
+    };
+    let key = fails_then(Outcome::Park).await;
+    advance(60).await;
+    assert_eq!((queue.stats(1).pending, queue.stats(1).parked), (0, 1));
+    // The next event has it called as before.
+    fails_then(Outcome::Done).await;
+    assert_eq!((queue.stats(1).pending, queue.n_held()), (0, 0));
+    fails_then(Outcome::Defer).await;
+    advance(60).await;
+    assert!(queue.next().now_or_never().is_none() && queue.take_deferred(&key));
+    queue.finish(&key, Outcome::Done);
+    // The next failure counts with its own back-off.
+    fails_then(Outcome::RetryAfter(seconds(6))).await;
+    advance(5).await;
+    assert!(queue.next().now_or_never().is_none());
+    advance(1).await;
+    assert_eq!(queue.next().await, key);
+    // An event during the call comes before the back-off too.
+    queue.add(tick(), None).unwrap();
+    queue.finish(&key, Outcome::RetryAfter(seconds(3)));
+    assert_eq!(queue.next().await, key);
+    queue.finish(&key, Outcome::Park);
+    advance(60).await;
+    assert!(queue.next().now_or_never().is_none());
+    // The times that the plugin asked for stay.
+    fails_then(Outcome::RequeueAfter(seconds(6))).await;
+    queue.add(tick(), None).unwrap();
+    queue.finish(&queue.next().await, Outcome::RetryAfter(seconds(3)));
+    queue.add(tick(), Some(seconds(5))).unwrap();
+    queue.add(tick(), None).unwrap();
+    queue.finish(&queue.next().await, Outcome::Park);
+    advance(4).await;
+    assert!(queue.next().now_or_never().is_none());
+    advance(1).await;
+    assert_eq!(queue.next().await, key);
+}

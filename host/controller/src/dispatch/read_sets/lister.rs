@@ -14,7 +14,7 @@ pub(super) const MOST_SELECTORS: usize = 1_024;
 /// Who reads through one lister.
 pub(super) struct Lister {
     pub(super) declared: WakingLister,
-    /// The first generation that has it, of those that have it in turn.
+    /// The first generation of the unbroken series that has this lister.
     pub(super) since: u64,
     pub(super) readers: HashMap<Arc<Read>, HashSet<Key>>,
     /// The selectors among these, by namespace.

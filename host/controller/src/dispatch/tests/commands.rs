@@ -3,7 +3,7 @@ use std::time::Duration;
 use oarlock_plugin::contract::Enqueue;
 
 use super::rig::{Rig, done, retry, terminal, trap};
-use crate::dispatch::{HealthView, Redeliver, RedeliverError};
+use crate::dispatch::{HealthView, Redeliver, RedeliverError, Resumption};
 use crate::status::Phase;
 
 fn object(name: &str) -> Redeliver {
@@ -47,12 +47,14 @@ async fn a_plugin_that_its_definition_suspends_stays_suspended_when_an_operator_
     rig.commands.declare(true).await;
     rig.commands.suspend().await;
     rig.serve(|_| done()).await;
-    assert!(rig.commands.resume().await);
+    assert_eq!(rig.commands.resume().await, Resumption::StaysSuspended);
+    // The operator's own suspension is over.
+    assert_eq!(rig.commands.resume().await, Resumption::Refused);
     rig.pass(Duration::from_secs(60)).await;
     assert_eq!((rig.received().len(), rig.status().phase), (0, Phase::Suspended));
     rig.commands.declare(false).await;
     rig.until("synced 0").await;
-    assert!(!rig.commands.resume().await);
+    assert_eq!(rig.commands.resume().await, Resumption::Resumed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -70,8 +70,15 @@ async fn promise_5_notifications_wait_and_no_chain_breaks_while_access_is_unknow
     rig.api.put("n/a");
     rig.pass(Duration::from_secs(60)).await;
     assert_eq!(rig.received().len(), 2);
+    // An operator who reads `forbidden` looks for a missing right.
+    let shown = |rig: &Rig| {
+        let of = rig.status().subscriptions[0].clone();
+        (of.forbidden, of.paused)
+    };
+    assert_eq!(shown(&rig), (None, Some("the API server is away".to_owned())));
     rig.access.send_replace(Access::Allowed(Namespaces::All));
     assert_eq!(rig.until("update a@2-3").await.len(), 3);
+    assert_eq!(shown(&rig), (None, None));
 }
 
 #[tokio::test(start_paused = true)]

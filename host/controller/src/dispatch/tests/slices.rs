@@ -39,7 +39,7 @@ fn n_pending(rig: &Rig) -> u64 {
     rig.status().subscriptions[0].backlog.pending
 }
 
-/// Other plugins are busy for that long.
+/// Fails unless the wait ends within an hour, in which other plugins are busy.
 async fn in_time<T>(what: &str, wait: impl Future<Output = T>) -> T {
     tokio::time::timeout(HOUR, wait).await.unwrap_or_else(|_| panic!("{what} waits for the slice"))
 }

@@ -81,7 +81,7 @@ async fn a_right_that_is_lost_and_granted_on_standby_counts_when_the_host_leads(
     rig.serve(|_| done()).await;
     rig.access.send_replace(Access::Unknown("not asked".to_owned()));
     rig.pass(HOUR).await;
-    assert_eq!(rig.status().subscriptions[0].forbidden.as_deref(), Some("not asked"));
+    assert_eq!(rig.status().subscriptions[0].paused.as_deref(), Some("not asked"));
     rig.leadership.lead();
     rig.pass(HOUR).await;
     assert_eq!(rig.received(), [""; 0], "a decision that is unknown keeps the subscription closed");

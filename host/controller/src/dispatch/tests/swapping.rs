@@ -122,10 +122,10 @@ async fn promise_6_two_instances_of_a_plugin_with_state_are_never_called_at_once
     // Meanwhile decisions about access apply.
     rig.access.send_replace(Access::Unknown("the API server is away".to_owned()));
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.status().subscriptions[0].forbidden.as_deref(), Some("the API server is away"));
+    assert_eq!(rig.status().subscriptions[0].paused.as_deref(), Some("the API server is away"));
     rig.access.send_replace(Access::Allowed(Namespaces::All));
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.status().subscriptions[0].forbidden, None);
+    assert_eq!(rig.status().subscriptions[0].paused, None);
     rig.until_times("synced 0", 2).await;
     let calls = rig.calls();
     assert_eq!(rig.most_at_once(), 1);

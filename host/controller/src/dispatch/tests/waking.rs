@@ -10,7 +10,11 @@ use crate::access::{Access, Denial};
 use crate::dispatch::{Read, ReadSets};
 
 fn key() -> WorkKey {
-    let object = contract::ObjectKey { namespace: String::new(), name: "k".to_owned() };
+    named("k")
+}
+
+fn named(name: &str) -> WorkKey {
+    let object = contract::ObjectKey { namespace: String::new(), name: name.to_owned() };
     WorkKey { kind: "it".to_owned(), object }
 }
 
@@ -91,6 +95,30 @@ async fn a_change_during_a_run_queues_the_key_again() {
     rig.until_times(RECONCILE, 2).await;
     rig.api.put(Draft::new("n/a").label("app", "web"));
     rig.until_times(RECONCILE, 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_keys_are_woken_that_read_what_changes_slice_by_slice() {
+    const KEYS: usize = 1_000;
+    let rig = rig().await;
+    let sets = rig.queue.read_sets().clone();
+    let reads_all = move |call: &ReceivedCall| {
+        if let Some(name) = call.text.strip_prefix("reconcile it ") {
+            let run = sets.begin(named(name).into(), 1);
+            let selector = "app=web".parse().unwrap();
+            run.reads("pods", Read::Selector { namespace: None, selector, n_bytes: 7 }).unwrap();
+            run.succeeded();
+        }
+        done()
+    };
+    rig.serve(reads_all).await;
+    (0..KEYS).for_each(|n| rig.queue.add(named(&n.to_string()), None).unwrap());
+    let n_runs = |calls: &[ReceivedCall]| calls.iter().filter(|it| it.text.starts_with("reconcile")).count();
+    rig.until_all("a run of each key", |calls| n_runs(calls) == KEYS).await;
+    rig.api.put(Draft::new("n/a").label("app", "web"));
+    rig.until_all("another run of each key", |calls| n_runs(calls) == 2 * KEYS).await;
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(n_runs(&rig.calls()), 2 * KEYS);
 }
 
 #[tokio::test(start_paused = true)]

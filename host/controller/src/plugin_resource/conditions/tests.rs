@@ -224,16 +224,25 @@ async fn a_version_that_serves_without_one_of_its_rights_is_degraded() {
         resource: "v1/pods".to_owned(),
         namespaces: Some(Vec::new()),
         forbidden: Some("no right to watch pods".to_owned()),
+        paused: None,
         synced: true,
         backlog: BacklogStats::default(),
     };
     let served = serving(vec![generation(1, GenerationState::Serving)]);
-    let status = PluginStatus { subscriptions: vec![forbidden], ..served };
+    let paused =
+        SubscriptionStatus { forbidden: None, paused: Some("no answer".to_owned()), ..forbidden.clone() };
+    let status = PluginStatus { subscriptions: vec![paused.clone(), forbidden], ..served };
     let found = find(&resolved().await, Some(&status));
     for (index, expected) in [(0, FALSE), (5, TRUE)] {
         assert_eq!((found[index].status, &*found[index].reason), (expected, "SubscriptionForbidden"));
         assert_eq!(found[index].message, "no right to watch pods");
     }
+
+    // A question without an answer is no missing right.
+    let found = find(&resolved().await, Some(&PluginStatus { subscriptions: vec![paused], ..status }));
+    assert_eq!((found[0].status, &*found[0].reason), (UNKNOWN, "ReviewFailed"));
+    assert_eq!(found[0].message, "no answer");
+    assert_eq!((found[5].status, &*found[5].reason), (FALSE, "AsExpected"));
 }
 
 #[tokio::test]

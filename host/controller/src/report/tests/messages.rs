@@ -170,6 +170,13 @@ fn examples() -> Vec<HostEvent> {
             took_us: 250,
             outcome: CallOutcome::Done,
         },
+        HostEvent::Reconciled {
+            kind: text("tick"),
+            namespace: String::new(),
+            name: String::new(),
+            took_us: 250,
+            outcome: CallOutcome::Done,
+        },
         HostEvent::GuestLog {
             object: Some(text("default/web")),
             level: Level::Info,
@@ -177,7 +184,8 @@ fn examples() -> Vec<HostEvent> {
             pairs: Pairs(vec![(text("n"), text("1"))]),
         },
         instance_lost("pods default/web", 1, Some(0), Some(NextTry { tries: 1, after_ms: Some(200) })),
-        instance_lost("pods default/web", 3, Some(1600), Some(NextTry { tries: 3, after_ms: None })),
+        instance_lost("pods default/web", 3, Some(1000), Some(NextTry { tries: 1, after_ms: Some(1000) })),
+        instance_lost("pods default/web", 1, Some(0), Some(NextTry { tries: 3, after_ms: None })),
         instance_lost("", 1, Some(0), None),
         instance_lost("pods default/web", 1, None, None),
         HostEvent::InstanceRestarted { mode: Mode::TakeOver, took_us: 480 },
@@ -323,7 +331,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  the leader is node-2_7c, this host stands by
     info  became leader, and calls the plugins
     error lost the Lease oarlock/oarlock. The host stops. Fix: start it again, then it stands by
-    info  stopping
+    info  stopping; a second signal ends the process at once
     info  stopped after 120 ms: 1 call was dropped, 7 notifications and keys wait
     info  stopped after 120 ms: 2 calls were dropped, 1 notification or key waits
     warn  1 call did not end within 20000 ms, and was dropped. Its object is delivered again
@@ -377,9 +385,11 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  on-update of pods default/web (call 2) failed: not yet. The next call is made in 400 ms
     error on-update of pods default/web (call 6) failed: never. It is parked: the host calls again at its next event, when another version of the plugin loads, after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)
     debug reconcile of Boat dinghy: done in 250 µs
+    debug reconcile of tick: done in 250 µs
     info  notified n=1
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts at once. The next call for pods default/web is made in 200 ms or later, when no other work is ready (calls so far: 1)
-    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts in 1600 ms, after 3 losses in a row. pods default/web is parked after 3 calls: the host calls again at its next event, when another version of the plugin loads, after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)
+    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts in 1000 ms, after 3 losses in a row. The next call for pods default/web is made in 1000 ms or later, when no other work is ready (calls so far: 1)
+    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts at once. pods default/web is parked after 3 calls: the host calls again at its next event, when another version of the plugin loads, after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)
     warn  instance lost in on-add (trap): the guest trapped: unreachable. A fresh instance starts at once
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. The version that serves gets the call, if it watches the object
     info  a fresh instance serves: delivery continues where it stopped

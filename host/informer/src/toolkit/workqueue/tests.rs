@@ -71,6 +71,39 @@ async fn a_waiting_key_is_not_added_twice_wq_02() {
     assert_eq!([get(&queue), get(&queue), get(&queue)], [Some("foo"), Some("bar"), None]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_retry_ends_when_a_worker_gets_its_key_before() {
+    let queue = queue();
+    queue.retry_after("foo", seconds(1));
+    tokio::time::advance(seconds(1)).await;
+    assert_eq!(get(&queue), Some("foo"));
+    queue.done(&"foo");
+    for begins in [true, false] {
+        queue.retry_after("foo", seconds(1));
+        if begins {
+            assert!(queue.begin("foo"));
+        } else {
+            queue.add("foo");
+            assert_eq!(get(&queue), Some("foo"));
+        }
+        assert_eq!(queue.n_delayed(), 0);
+        queue.done(&"foo");
+        assert!(!queue.holds(&"foo"));
+    }
+    // A delay with which the key was added goes on, whether it ends before the retry or after it.
+    for (added, retry) in [(1, 2), (2, 1), (1, 1)] {
+        queue.add_after("foo", seconds(added));
+        queue.retry_after("foo", seconds(retry));
+        queue.add("foo");
+        assert_eq!(get(&queue), Some("foo"));
+        queue.done(&"foo");
+        assert_eq!((queue.n_delayed(), get(&queue)), (1, None));
+        tokio::time::advance(seconds(added)).await;
+        assert_eq!((get(&queue), queue.n_delayed()), (Some("foo"), 0));
+        queue.done(&"foo");
+    }
+}
+
 // Conformance: 35.4
 #[tokio::test(start_paused = true)]
 async fn a_key_added_during_its_processing_runs_again_wq_04_wq_05() {

@@ -47,7 +47,8 @@ impl KeptPermit {
 
 impl Scheduler {
     /// Keeps the permit of a call that ended for the next call of its plugin, if that one is before all that
-    /// wait, and before those that ask for a permit meanwhile. Returns whether it is kept.
+    /// wait, and before those that ask for a permit meanwhile, as far as that is known without the lock.
+    /// Returns whether it is kept.
     pub(super) fn keep(&self, share: &Share) -> bool {
         let kept = share.kept();
         if !share.keeps_permits() || self.n_free.load(SeqCst) > 0 || kept.is_there() {

@@ -64,8 +64,9 @@ async fn until_second(mut requests: impl Stream<Item = ()> + Unpin, token: &Canc
     loop {
         tokio::select! {
             biased;
-            () = &mut same_request => break,
+            // First, since a process that had no CPU sees both at once.
             _ = requests.next() => {}
+            () = &mut same_request => break,
         }
     }
     requests.next().await;
@@ -87,6 +88,7 @@ mod tests {
         assert!(poll!(&mut second).is_pending() && token.is_cancelled());
         sender.unbounded_send(()).unwrap();
         assert!(poll!(&mut second).is_pending());
+        sender.unbounded_send(()).unwrap();
         tokio::time::advance(Duration::from_millis(200)).await;
         assert!(poll!(&mut second).is_pending());
         sender.unbounded_send(()).unwrap();

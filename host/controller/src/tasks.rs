@@ -312,7 +312,9 @@ impl Supervisor {
                     let calls = self.tasks.shared.tracker.len().saturating_sub(tasks.len());
                     // A host event says that calls were dropped. Most of these end within moments.
                     let only_calls = tasks.is_empty();
-                    if !only_calls || std::mem::replace(&mut only_calls_before, only_calls) {
+                    let waits = !only_calls || (only_calls_before && calls > 0);
+                    only_calls_before = only_calls;
+                    if waits {
                         tracing::warn!("the host waits for the end of {}", waited_for(&tasks, calls));
                     }
                 }

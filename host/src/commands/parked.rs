@@ -148,6 +148,11 @@ fn object_of(parked: &ParkedOf) -> String {
 fn arguments(parked: &ParkedOf) -> String {
     let (plugin, object) = (&*parked.plugin, &*object_of(parked));
     let words = match (parked.subscription.as_deref(), parked.kind.as_deref()) {
+        // `redeliver` cannot tell these from an option or another key.
+        (_, Some(kind)) if [kind, &*parked.namespace].iter().any(|text| text.starts_with('-')) => {
+            vec![plugin, "--all"]
+        }
+        (_, Some(_)) if parked.namespace.contains('/') => vec![plugin, "--all"],
         (_, Some(kind)) if object.is_empty() => vec![plugin, "--key", kind],
         (_, Some(kind)) => vec![plugin, "--key", kind, object],
         (Some(_), None) if object.starts_with('(') => vec![plugin, "--all"],
@@ -203,7 +208,7 @@ mod tests {
 
     /// A schedule's key has no object, and a plugin may choose any texts.
     #[test]
-    fn each_key_can_be_pasted_into_a_shell_and_is_then_the_one_that_is_requested() {
+    fn a_key_can_be_pasted_into_a_shell_and_is_then_the_one_that_is_requested() {
         #[derive(clap::Parser)]
         struct Parsed {
             plugin: String,
@@ -231,6 +236,10 @@ mod tests {
             let Parsed { plugin, parked } = clap::Parser::try_parse_from(words).unwrap();
             let requested = requested(parked, &plugin, &Names::OfHost).unwrap();
             assert_eq!(requested, json!({"key": {"kind": kind, "namespace": namespace, "name": name}}));
+        }
+        for (kind, namespace) in [("-x", ""), ("copy", "-n"), ("copy", "a/b")] {
+            let row = parked(json!({"kind": kind, "namespace": namespace, "name": "c"}));
+            assert_eq!(arguments(&row), "mirror --all");
         }
         let rows = [parked(json!({"kind": "tick", "namespace": "", "name": ""}))];
         let text = table(&rows, false).text(true);

@@ -170,8 +170,8 @@ mod global {
     #[global_allocator]
     static ALLOCATOR: Allocator<WasmDynamicTalc> = Allocator::new(new_wasm_dynamic_allocator());
 
-    /// The function by which the host gets blocks for arguments and results. It replaces the one of wit-
-    /// bindgen, which is a weak symbol. With WASI the one of its C library stays, which frees what the
+    /// The function by which the host gets blocks for arguments and results. It replaces the one of
+    /// wit-bindgen, which is a weak symbol. With WASI the one of its C library stays, which frees what the
     /// library's own imports return.
     ///
     /// # Safety

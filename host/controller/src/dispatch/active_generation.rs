@@ -62,6 +62,8 @@ pub(super) struct ActiveGeneration {
     /// The sampled event that has woken keys, which are queued next.
     pub(super) woken_by: Option<Cause>,
     woken: Woken,
+    /// The work queue had no room for the key that was woken last.
+    pub(super) was_full: bool,
     /// A time of the recent past, so that a busy dispatcher need not read the clock for its timers.
     latest: Instant,
     guards: Vec<Box<dyn Any + Send>>,
@@ -188,6 +190,7 @@ impl ActiveGeneration {
             alarm: Alarm::default(),
             woken_by: None,
             woken: Woken::None,
+            was_full: false,
             latest: now,
             guards,
         };
@@ -202,6 +205,7 @@ impl ActiveGeneration {
     /// Notes that the work queue has no room for keys that were woken.
     pub(super) fn queue_is_full(&mut self) {
         self.woken = Woken::WaitForRoom;
+        self.was_full = true;
     }
 
     /// Notes that the work queue may have room again.

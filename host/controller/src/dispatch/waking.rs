@@ -73,7 +73,9 @@ impl Dispatcher {
     /// Queues keys that were woken. Ends the slice if more are left.
     pub(super) fn queue_woken(&self, active: &mut ActiveGeneration, slice: &mut Slice) {
         let sets = self.queue.read_sets();
-        let (keys, has_more) = sets.take_due(SLICE);
+        // A queue that was full may be so still, and for one key it is as for many.
+        let most = if std::mem::take(&mut active.was_full) { 1 } else { SLICE };
+        let (keys, has_more) = sets.take_due(most);
         let mut keys = keys.into_iter();
         while let Some(key) = keys.next() {
             if self.queue.wake(&key, active.woken_by.clone()).is_err() {
@@ -83,7 +85,9 @@ impl Dispatcher {
         }
         if has_more {
             active.note_woken();
-            slice.used_up();
+            if most > 1 {
+                slice.used_up();
+            }
         } else {
             active.woken_by = None;
         }

@@ -75,7 +75,7 @@ impl HostEvent {
             Self::LeadershipLost { lease } => {
                 write!(f, "lost the Lease {lease}. The host stops")
             }
-            Self::HostStopping => f.write_str("stopping; a second signal ends the process at once"),
+            Self::HostStopping => f.write_str("stopping"),
             Self::HostDrained { after_ms, calls_dropped, waiting } => {
                 let calls = Counted(*calls_dropped, "call");
                 write!(f, "stopped after {after_ms} ms: {calls} {} dropped, ", were(*calls_dropped))?;

@@ -116,7 +116,11 @@ impl TickerState {
         // A guest is queued before `hurry` reads `is_rare`. So this thread sees the guest, or `hurry` wakes
         // it.
         self.is_rare.store(true, Ordering::SeqCst);
-        !self.scheduler.has_waiting()
+        let waits = self.scheduler.has_waiting();
+        if waits {
+            self.is_rare.store(false, Ordering::SeqCst);
+        }
+        !waits
     }
 
     fn sleep(&self) {
@@ -130,7 +134,7 @@ impl TickerState {
 
 #[cfg(test)]
 mod tests {
-    use std::task::Waker;
+    use std::{task::Waker, time::Instant};
 
     use super::*;
     use crate::engine::Turn;
@@ -149,7 +153,9 @@ mod tests {
         assert!(ticker.shared.next_is_rare(TICKS_BEFORE_RARE));
         ticker.hurry();
         assert!(!ticker.shared.is_rare.load(Ordering::SeqCst), "it wakes the thread");
-        thread::park();
+        let began = Instant::now();
+        thread::park_timeout(Duration::from_secs(60));
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing wakes the thread");
 
         let share = scheduler.share(100);
         let runs_at_once = || scheduler.acquire(&share, &Arc::new(Turn::new()), Waker::noop());

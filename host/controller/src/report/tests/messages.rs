@@ -331,7 +331,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  the leader is node-2_7c, this host stands by
     info  became leader, and calls the plugins
     error lost the Lease oarlock/oarlock. The host stops. Fix: start it again, then it stands by
-    info  stopping; a second signal ends the process at once
+    info  stopping
     info  stopped after 120 ms: 1 call was dropped, 7 notifications and keys wait
     info  stopped after 120 ms: 2 calls were dropped, 1 notification or key waits
     warn  1 call did not end within 20000 ms, and was dropped. Its object is delivered again

@@ -80,8 +80,15 @@ impl<K: Clone + Eq + Hash> Delayed<K> {
     /// Removes the first key, if it is due.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Instant, K)> {
         let first = self.by_due.first_entry().filter(|entry| entry.key().0 <= now)?;
-        let ((due, _), key) = first.remove_entry();
-        self.leave(&key);
+        let ((due, number), key) = first.remove_entry();
+        // A retry that was due first does not end the delay with which the key was added.
+        match self.places.get_mut(&key) {
+            Some(Place { added: Some(added), retry, .. }) if *added > due => {
+                *retry = None;
+                self.by_due.insert((*added, number), key.clone());
+            }
+            _ => self.leave(&key),
+        }
         Some((due, key))
     }
 

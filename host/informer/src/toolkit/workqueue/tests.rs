@@ -90,7 +90,17 @@ async fn a_retry_ends_when_a_worker_gets_its_key_before() {
         queue.done(&"foo");
         assert!(!queue.holds(&"foo"));
     }
-    // A delay with which the key was added goes on, whether it ends before the retry or after it.
+    // A retry that is due.
+    queue.add_after("foo", seconds(9));
+    queue.retry_after("foo", seconds(1));
+    tokio::time::advance(seconds(1)).await;
+    assert_eq!(get(&queue), Some("foo"));
+    queue.done(&"foo");
+    assert_eq!((queue.n_delayed(), get(&queue)), (1, None), "the delay with which it was added goes on");
+    tokio::time::advance(seconds(8)).await;
+    assert_eq!((get(&queue), queue.n_delayed()), (Some("foo"), 0));
+    queue.done(&"foo");
+    // That delay goes on, whether it ends before the retry or after it.
     for (added, retry) in [(1, 2), (2, 1), (1, 1)] {
         queue.add_after("foo", seconds(added));
         queue.retry_after("foo", seconds(retry));

@@ -25,23 +25,6 @@ impl Page {
         self.bytes
     }
 
-    /// Adds text at the end.
-    pub(crate) fn push(&mut self, text: &[u8]) {
-        self.bytes += text.len();
-        let mut rest = text;
-        while !rest.is_empty() {
-            if self.last.capacity() == 0 {
-                self.last.reserve_exact(PIECE);
-            }
-            let (now, later) = rest.split_at(rest.len().min(PIECE - self.last.len()));
-            self.last.extend_from_slice(now);
-            rest = later;
-            if self.last.len() == PIECE {
-                self.pieces.push_back(std::mem::take(&mut self.last).into());
-            }
-        }
-    }
-
     /// Removes the next piece.
     pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
         let last = || Some(std::mem::take(&mut self.last)).filter(|it| !it.is_empty()).map(Bytes::from);
@@ -70,7 +53,19 @@ impl From<Bytes> for Page {
 
 impl fmt::Write for Page {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.push(text.as_bytes());
+        let mut rest = text.as_bytes();
+        self.bytes += rest.len();
+        while !rest.is_empty() {
+            if self.last.capacity() == 0 {
+                self.last.reserve_exact(PIECE);
+            }
+            let (now, later) = rest.split_at(rest.len().min(PIECE - self.last.len()));
+            self.last.extend_from_slice(now);
+            rest = later;
+            if self.last.len() == PIECE {
+                self.pieces.push_back(std::mem::take(&mut self.last).into());
+            }
+        }
         Ok(())
     }
 }

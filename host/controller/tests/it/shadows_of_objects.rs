@@ -134,16 +134,21 @@ async fn promise_4_a_shadow_that_cannot_be_had_changes_nothing_of_its_plugin_and
     objects.rig.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_removal_of_a_shadow_does_not_wait_for_a_slow_registry() {
-    let (registry, policy) = slow_registry();
-    let reference = format!("{}/slow:1", registry.local_addr().unwrap());
+async fn serving_with_a_shadow(policy: Policy) -> Objects {
     let objects = Objects::start_under(policy).await;
     objects.account("hello").await;
     let mut spec = hello();
     spec["shadow"] = json!({"source": {"file": {"path": "hello.wasm"}}});
     objects.create("hello", spec).await;
     objects.condition("hello", "ShadowReady", "True", "Serving").await;
+    objects
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_removal_of_a_shadow_does_not_wait_for_a_slow_registry() {
+    let (registry, policy) = slow_registry();
+    let reference = format!("{}/slow:1", registry.local_addr().unwrap());
+    let objects = serving_with_a_shadow(policy).await;
     let slow = json!({"oci": {"reference": reference}, "file": null});
     objects.patch("hello", json!({"source": slow, "shadow": null})).await;
     objects.rig.event("default.hello.shadow", "plugin-unloaded").await;
@@ -199,12 +204,7 @@ async fn a_shadow_that_is_removed_while_it_is_fetched_is_not_reported() {
         let registry = registry.clone();
         tokio::task::spawn_blocking(move || registry.accept()).await.unwrap().unwrap()
     };
-    let objects = Objects::start_under(policy).await;
-    objects.account("hello").await;
-    let mut spec = hello();
-    spec["shadow"] = json!({"source": {"file": {"path": "hello.wasm"}}});
-    objects.create("hello", spec).await;
-    objects.condition("hello", "ShadowReady", "True", "Serving").await;
+    let objects = serving_with_a_shadow(policy).await;
     objects.patch("hello", json!({"shadow": {"source": slow("shadow")}})).await;
     let of_shadow = connection().await;
     // The spec without the shadow waits until this one is resolved.

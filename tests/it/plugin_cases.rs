@@ -173,9 +173,14 @@ fn what_differs_is_shown_and_reported_and_can_be_accepted() -> anyhow::Result<()
 
 #[test]
 fn cases_that_cannot_be_run_are_explained() -> anyhow::Result<()> {
-    let plugin = Plugin::mirror(&[("a", "steps:\n- wait: 10m\n")])?;
-    let error = refused(plugin.path(), &["plugin", "test"], 2)?;
+    let plugin = Plugin::mirror(&[("a", "steps:\n- wait: 10m\n"), ("copied", COPIED)])?;
+    let output = oarlock(plugin.path(), &["plugin", "test"])?;
+    let [printed, error] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("cases/a.yaml: steps[0]: unknown field `wait`"), "{error}");
+    for part in ["  FAILED    a", "  ok        copied", "1 passed, 1 failed"] {
+        assert!(printed.contains(part), "{part:?} is not in {printed}");
+    }
 
     let unknown = "cluster: [{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}}]\n";
     let plugin = Plugin::mirror(&[("a", unknown)])?;

@@ -180,12 +180,6 @@ impl Case {
         let settings = SchemaSettings::draft07().with(|settings| settings.inline_subschemas = true);
         settings.into_generator().into_root_schema_for::<RawCase>().to_value()
     }
-
-    /// Returns the name: that of the file, without its extension.
-    #[must_use]
-    pub fn name(&self) -> String {
-        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-    }
 }
 
 // === impl Step ===
@@ -285,7 +279,6 @@ steps:
 ",
         )
         .unwrap();
-        assert_eq!(case.name(), "a");
         assert_eq!(case.cluster.len(), 1);
         assert_eq!(case.steps[0].action, Action::Advance(Duration::from_secs(600)));
         assert!(case.steps[0].expect.is_some());

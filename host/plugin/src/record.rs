@@ -42,6 +42,7 @@ use tokio::sync::{Notify, mpsc};
 
 pub use self::budget::Budget;
 pub(crate) use self::ended::ended;
+pub(crate) use self::redaction::targets_secrets;
 pub use self::writer::Writer;
 use self::{
     call_log::CallLog,
@@ -210,6 +211,7 @@ impl Recorder {
             digest: digest.to_string(),
             version: description.version.clone(),
             stateless: description.stateless,
+            declares_secrets: sources.are_any(),
         };
         self.send(Entry::Generation(generation), &sources, 0, 0);
         let recorder = self.clone();

@@ -10,12 +10,15 @@ mod interceptor;
 mod player;
 mod report;
 
-use std::{collections::HashMap, io::Read};
+use std::{
+    collections::{BTreeSet, HashMap},
+    io::Read,
+};
 
 use self::player::Player;
 use crate::{
     Component, Limits,
-    record::{self, Call, Ended, Entry, File, Reader, Start},
+    record::{self, Call, Ended, Entry, File, Reader, Start, targets_secrets},
 };
 
 pub use self::compare::shorten;
@@ -61,6 +64,10 @@ struct Replayer<'a> {
     component: &'a Component,
     options: &'a Options,
     players: HashMap<u64, Player>,
+    /// Whether values of Secrets are in the record as they were.
+    has_secrets: bool,
+    /// The generations that declare no Secrets.
+    without_secrets: BTreeSet<u64>,
     report: Report,
 }
 
@@ -71,7 +78,7 @@ impl<'a> Replayer<'a> {
         let File { plugin, exact, host: _, time_ms: _ } = file;
         let report = Report {
             plugin,
-            exact,
+            exact: true,
             calls: 0,
             starts: 0,
             imports: 0,
@@ -79,7 +86,13 @@ impl<'a> Replayer<'a> {
             differences: Vec::new(),
             notes: Vec::new(),
         };
-        Self { component, options, players: HashMap::new(), report }
+        let (players, without_secrets) = (HashMap::new(), BTreeSet::new());
+        Self { component, options, players, has_secrets: exact, without_secrets, report }
+    }
+
+    /// Notes that values of Secrets may be replaced in the part of the record that is replayed.
+    fn note_secrets(&mut self) {
+        self.report.exact = self.has_secrets;
     }
 
     /// Replays one entry. Returns whether it is the last one to replay.
@@ -90,7 +103,13 @@ impl<'a> Replayer<'a> {
         each: &mut impl FnMut(Step<'_>),
     ) -> Result<bool, ReplayError> {
         match entry {
-            Entry::File(_) | Entry::Generation(_) => Ok(false),
+            Entry::File(_) => Ok(false),
+            Entry::Generation(generation) => {
+                if !generation.declares_secrets && self.without_secrets.len() < MOST_INSTANCES {
+                    self.without_secrets.insert(generation.generation);
+                }
+                Ok(false)
+            }
             Entry::Start(start) => self.start(start, n_bytes, each).await,
             Entry::Call(call) => self.call(call, each).await,
             Entry::Gone(gone) => {
@@ -126,8 +145,11 @@ impl<'a> Replayer<'a> {
         n_bytes: usize,
         each: &mut impl FnMut(Step<'_>),
     ) -> Result<bool, ReplayError> {
-        let Start { limits, call, generation: _ } = start;
+        let Start { limits, call, generation } = start;
         let id = call.instance;
+        if !self.without_secrets.contains(&generation) {
+            self.note_secrets();
+        }
         let damaged = |reason: String| ReplayError::Limits { instance: id, reason };
         let limits: Limits = serde_json::from_value(limits).map_err(|error| damaged(error.to_string()))?;
         limits.check().map_err(|reason| damaged(reason.to_string()))?;
@@ -191,6 +213,9 @@ impl<'a> Replayer<'a> {
         ended: Ended,
         each: &mut impl FnMut(Step<'_>),
     ) -> Result<bool, ReplayError> {
+        if call.imports.iter().any(targets_secrets) {
+            self.note_secrets();
+        }
         let outcome = player.replay.finish();
         if let Some((import, reason)) = outcome.other_contract {
             return Err(ReplayError::other_contract(call, &format!("answer of {import}"), &reason));

@@ -47,6 +47,10 @@ pub struct Generation {
     pub version: String,
     /// Whether the plugin is stateless.
     pub stateless: bool,
+    /// False if neither what it declares nor its configuration is of Secrets. An earlier version did not
+    /// write it.
+    #[serde(default = "unknown")]
+    pub declares_secrets: bool,
 }
 
 /// The start of an instance.
@@ -170,6 +174,11 @@ pub enum EndReason {
     Limit,
     /// The writer did not receive values of Secrets, so it could not replace them in later calls.
     SecretsMissed,
+}
+
+/// What is not known may be.
+fn unknown() -> bool {
+    true
 }
 
 fn is_zero(n: &u64) -> bool {

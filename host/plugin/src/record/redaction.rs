@@ -24,6 +24,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use oarlock_record_format::file::json_size;
 use serde_json::Value;
 
+pub(crate) use self::sources::targets_secrets;
 pub(super) use self::sources::{Sources, Subject, is_write};
 use self::{
     json_text::Place,

@@ -22,8 +22,8 @@ pub struct Options {
 pub struct Report {
     /// The plugin in the record.
     pub plugin: String,
-    /// Whether the record has all values as they were. If not, a guest that looks at a value of a Secret may
-    /// differ without a fault.
+    /// Whether the record has all values as they were, as far as it was replayed. If not, a guest that looks
+    /// at a value of a Secret may differ without a fault.
     pub exact: bool,
     /// The calls that were replayed, without the starts of instances.
     pub calls: u64,

@@ -101,9 +101,59 @@ async fn a_replay_of_the_same_component_is_equal_in_every_language() {
             assert_eq!((report.calls, report.starts, report.skipped), (4, 1, 0), "{name}");
             assert!(report.imports >= 8, "{name}: {report:?}");
             assert_eq!(text(&report), "", "{name}");
-            assert!(!report.exact);
+            assert!(report.exact, "{name} uses no Secrets");
         }
     }
+}
+
+#[tokio::test]
+async fn a_record_is_not_exact_where_a_value_of_a_secret_may_be_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("hello-rust").await;
+    host.kube.put(&config_map("default", "a", 1));
+    let file = record(&host, folder.path(), lifetime).await;
+    let is_exact = async |change: fn(&mut serde_json::Value)| {
+        let file = rewritten(&file, |entries| entries.iter_mut().for_each(change));
+        replay_with(&file, &host.component, &Options::default()).await.unwrap().exact
+    };
+    assert!(is_exact(|_| ()).await);
+    let changes: [fn(&mut serde_json::Value); 4] = [
+        |it| {
+            if it["entry"] == "generation" {
+                it["declares-secrets"] = json!(true);
+            }
+        },
+        // Of an earlier version.
+        |it| {
+            if it["entry"] == "generation" {
+                it.as_object_mut().unwrap().remove("declares-secrets").unwrap();
+            }
+        },
+        // Of a generation that the record lacks.
+        |it| {
+            if it["entry"] == "generation" {
+                it["generation"] = json!(7);
+            }
+        },
+        // An undeclared read.
+        |it| {
+            if it["entry"] == "call" && it["imports"][0].is_object() {
+                it["imports"][0]["arguments"]["target"] = json!({"group": "", "plural": "secrets"});
+            }
+        },
+    ];
+    for change in changes {
+        assert!(!is_exact(change).await);
+    }
+    // The record has them as they were.
+    assert!(
+        is_exact(|it| match it["entry"].as_str() {
+            Some("file") => it["exact"] = json!(true),
+            Some("generation") => it["declares-secrets"] = json!(true),
+            _ => {}
+        })
+        .await
+    );
 }
 
 #[tokio::test]

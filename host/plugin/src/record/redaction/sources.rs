@@ -55,6 +55,12 @@ impl Sources {
         }
     }
 
+    /// Returns whether any call or import may be about a Secret, apart from those that
+    /// [name the resource](targets_secrets).
+    pub(in crate::record) fn are_any(&self) -> bool {
+        !self.subscriptions.is_empty() || !self.listers.is_empty() || self.is_config_secret
+    }
+
     /// Returns the subject of a call with this argument, if it is a Secret.
     pub(in crate::record) fn of_call(&self, argument: &Value) -> Option<Subject> {
         let fields = self.subscriptions.get(argument.get("subscription")?.as_str()?)?;
@@ -72,9 +78,8 @@ impl Sources {
         if function.starts_with("event.") {
             return call.cloned();
         }
-        if let Some(target) = arguments.get("target") {
-            let is = |name: &str, text: &str| target.get(name).and_then(Value::as_str) == Some(text);
-            return (is("plural", "secrets") && is("group", "")).then(Subject::default);
+        if arguments.get("target").is_some() {
+            return targets_secrets(import).then(Subject::default);
         }
         if let Some(index) = arguments.get("index").and_then(Value::as_str) {
             let index = *self.indices.get(index)?;
@@ -83,6 +88,13 @@ impl Sources {
         let lister = arguments.get("lister")?.as_str()?;
         self.listers.iter().any(|it| it == lister).then(Subject::default)
     }
+}
+
+/// Returns whether an import names Secrets as its resource.
+pub(crate) fn targets_secrets(import: &Import) -> bool {
+    let Some(target) = import.arguments.get("target") else { return false };
+    let is = |name: &str, text: &str| target.get(name).and_then(Value::as_str) == Some(text);
+    is("plural", "secrets") && is("group", "")
 }
 
 /// Returns whether an import writes an object.

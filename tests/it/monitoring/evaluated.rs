@@ -43,6 +43,7 @@ oarlock_plugin_backlog{plugin="p",subscription="s"} 1
 oarlock_plugin_backlog_oldest_seconds{plugin="p",subscription="s"} 600
 oarlock_plugin_parked{plugin="p",subscription="s"} 1
 oarlock_plugin_subscription_forbidden{plugin="p",subscription="s"} 1
+oarlock_plugin_subscription_paused{plugin="p",subscription="s"} 1
 oarlock_plugin_work_queue_oldest_seconds{plugin="p"} 600
 oarlock_plugin_work_queue_parked{plugin="p"} 1
 oarlock_plugin_cpu_seconds_total{plugin="p",in="guest"} 1
@@ -166,6 +167,7 @@ fn each_alert_fires_for_two_hosts_that_are_unwell_and_none_for_two_that_are_well
         (format!("{RULES}: OarlockParked"), 4),
         (format!("{RULES}: OarlockPluginRefused"), 1),
         (format!("{RULES}: OarlockSubscriptionForbidden"), 1),
+        (format!("{RULES}: OarlockSubscriptionPaused"), 1),
         (format!("{RULES}: OarlockCacheOverBudget"), 1),
         (format!("{DASHBOARD}: Memory of caches"), 3),
     ] {

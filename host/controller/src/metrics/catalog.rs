@@ -110,6 +110,8 @@ catalog! {
     PARKED: Gauge "oarlock_plugin_parked" ["plugin", "subscription"] "Objects of a subscription that are parked.";
     FORBIDDEN: Gauge "oarlock_plugin_subscription_forbidden" ["plugin", "subscription"]
         "1 while the plugin's account may not watch the resource of a subscription, otherwise 0.";
+    PAUSED: Gauge "oarlock_plugin_subscription_paused" ["plugin", "subscription"]
+        "1 while a subscription delivers nothing, because the API server does not answer whether the plugin's account may watch its resource, otherwise 0.";
     QUEUE_OLDEST: Gauge "oarlock_plugin_work_queue_oldest_seconds" ["plugin"]
         "Age of the oldest key in the plugin's work queue that waits and is ready.";
     QUEUE_DELAYED: Gauge "oarlock_plugin_work_queue_delayed" ["plugin"]

@@ -25,7 +25,7 @@ use super::*;
 use crate::generations::{GenerationState, Generations, Purpose};
 use crate::informers::{Limits, ResourceSource};
 use crate::report;
-use crate::status::{PluginStatus, QueueStats};
+use crate::status::{BacklogStats, PluginStatus, QueueStats, ReadBacklog, SubscriptionStatus};
 use crate::tasks::Tasks;
 use crate::traces::Traces;
 
@@ -122,6 +122,7 @@ async fn every_family_of_the_page_is_in_the_catalog_with_its_type_labels_and_hel
                 "backlog_oldest_seconds",
                 "parked",
                 "subscription_forbidden",
+                "subscription_paused",
                 "shadow_writes_total",
             ]
             .iter()
@@ -130,6 +131,36 @@ async fn every_family_of_the_page_is_in_the_catalog_with_its_type_labels_and_hel
     assert!(absent.iter().all(needs_more), "{absent:?}");
     let names: BTreeSet<_> = ALL.iter().map(|it| it.name).collect();
     assert_eq!(names.len(), ALL.len(), "a name is used twice");
+}
+
+#[tokio::test]
+async fn a_subscription_that_delivers_nothing_has_a_series_that_says_why() {
+    let (metrics, statuses) = metrics();
+    statuses.register(PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into()));
+    let subscription = |name: &str, forbidden: Option<&str>, paused: Option<&str>| SubscriptionStatus {
+        name: name.to_owned(),
+        resource: "v1/pods".to_owned(),
+        namespaces: None,
+        forbidden: forbidden.map(str::to_owned),
+        paused: paused.map(str::to_owned),
+        synced: true,
+        backlog: BacklogStats::default(),
+    };
+    let backlog = || -> ReadBacklog { Arc::new(BacklogStats::default) };
+    let subscriptions =
+        [("open", None, None), ("no", Some("no"), None), ("unknown", None, Some("no answer"))];
+    let subscriptions = subscriptions.map(|(name, no, why)| (subscription(name, no, why), backlog()));
+    statuses.handle("p").unwrap().set_subscriptions(subscriptions.into(), None);
+    let page = metrics.page(Exposition::Text).unwrap().into_text();
+    let series = page.lines().filter(|it| it.starts_with("oarlock_plugin_subscription_"));
+    insta::assert_snapshot!(series.collect::<Vec<_>>().join("\n"), @r#"
+    oarlock_plugin_subscription_forbidden{plugin="p",subscription="open"} 0.0
+    oarlock_plugin_subscription_forbidden{plugin="p",subscription="no"} 1.0
+    oarlock_plugin_subscription_forbidden{plugin="p",subscription="unknown"} 0.0
+    oarlock_plugin_subscription_paused{plugin="p",subscription="open"} 0.0
+    oarlock_plugin_subscription_paused{plugin="p",subscription="no"} 0.0
+    oarlock_plugin_subscription_paused{plugin="p",subscription="unknown"} 1.0
+    "#);
 }
 
 #[test]

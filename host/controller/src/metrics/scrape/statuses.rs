@@ -75,11 +75,12 @@ pub(super) fn objects(
 }
 
 fn subscriptions(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Result<(), fmt::Error> {
-    let values: [(_, Reads<SubscriptionStatus>); 4] = [
+    let values: [(_, Reads<SubscriptionStatus>); 5] = [
         (&catalog::BACKLOG, |it| it.backlog.pending as f64),
         (&catalog::BACKLOG_OLDEST, |it| it.backlog.oldest_ms as f64 / 1000.0),
         (&catalog::PARKED, |it| it.backlog.parked as f64),
         (&catalog::FORBIDDEN, |it| f64::from(u8::from(it.forbidden.is_some()))),
+        (&catalog::PAUSED, |it| f64::from(u8::from(it.paused.is_some()))),
     ];
     for (description, value) in values {
         let series = plugins.iter().flat_map(|plugin| {

@@ -75,7 +75,7 @@ pub(crate) struct Args {
 }
 
 /// The environment of the process, as hidden arguments.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Clone, Debug, Default, ClapArgs)]
 pub(crate) struct Environment {
     /// The user's home folder. The kubeconfig, the cache and the state are below it unless other variables
     /// name their places.
@@ -138,7 +138,7 @@ pub(crate) enum Command {
     Logs(LogsArgs),
     /// Lists the objects and keys that plugins failed to handle, and that are parked.
     DeadLetters(ParkedArgs),
-    /// Makes the host try parked objects or keys again, now.
+    /// Makes the host try parked objects or keys again, now, or deliver all objects again.
     Redeliver(RedeliverArgs),
     /// Stops the calls of a plugin. Its notifications wait.
     Suspend(SuspendArgs),

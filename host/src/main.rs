@@ -1,5 +1,7 @@
 //! `oarlock`: WebAssembly plugins as Kubernetes controllers.
 #![forbid(unsafe_code)]
+// They panic when standard error is closed: `progress::say` does not.
+#![warn(clippy::print_stderr)]
 
 mod age;
 mod args;
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
     if arguments.len() < 2 {
         // clap prints an error with the subcommands that are hidden, since some options come from the
         // environment.
-        eprint!("{}", Args::command().render_help());
+        telemetry::print_at_end(Args::command().render_help().to_string());
         return ExitCode::from(2);
     }
     let args = Args::try_parse_from(arguments).unwrap_or_else(|error| args::with_tip(error).exit());

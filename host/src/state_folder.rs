@@ -1,31 +1,120 @@
 //! The folder for what a host keeps over restarts: the last good version of each plugin, and the versions
 //! that it does not try again.
+//!
+//! A host locks its folder: two hosts with the same plugins would overwrite each other's versions. The kernel
+//! drops the lock when the process ends, however it ends. Candidates for a Lease share the folder, as only
+//! the one that leads writes.
 
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::{args::Environment, failure::Failure, private_folder::prepare};
 
-/// Returns the folder. One that the user named must be usable; the default folder is used if it is.
+/// The file that is locked. It says which process has the folder for itself.
+const LOCK: &str = "lock";
+
+/// The longest text that is read from the file: it is for messages only.
+const MAX_OWNER: u64 = 256;
+
+/// A folder that this host uses while the value lives.
+#[derive(Debug)]
+pub(crate) struct StateFolder {
+    pub(crate) path: PathBuf,
+    _lock: File,
+}
+
+/// Which hosts may use the folder at the same time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Users {
+    /// This one.
+    One,
+    /// The candidates for a Lease.
+    Candidates,
+}
+
+/// The result of an attempt to lock a folder.
+enum Taken {
+    Locked(File),
+    /// By another host: what its lock file says, which may be nothing.
+    InUse(String),
+}
+
+/// Returns the folder, locked. One that the user named must be usable; the default folder is used if it is.
+/// Neither may be in use.
 pub(crate) fn state_folder(
     given: Option<PathBuf>,
     environment: &Environment,
-) -> Result<Option<PathBuf>, Failure> {
-    if let Some(folder) = given {
-        prepare(&folder).map_err(|error| {
-            let context = format!("--state-dir {} cannot be used", folder.display());
-            Failure::caller(anyhow::Error::new(error).context(context))
-                .hint("name a folder that only this user can write to")
-        })?;
-        return Ok(Some(folder));
-    }
-    Ok(default_folder(environment).filter(|folder| match prepare(folder) {
-        Ok(()) => true,
-        Err(error) => {
-            let folder = folder.display();
-            tracing::warn!(%folder, %error, "nothing is kept over a restart; name a folder with --state-dir");
-            false
+    users: Users,
+) -> Result<Option<StateFolder>, Failure> {
+    let is_given = given.is_some();
+    let Some(path) = given.or_else(|| default_folder(environment)) else { return Ok(None) };
+    let folder = path.display();
+    let unusable = |error: anyhow::Error| {
+        let named = if is_given { "--state-dir" } else { "the state folder" };
+        Failure::caller(error.context(format!("{named} {folder} cannot be used")))
+    };
+    match take(&path, environment, users, |file| try_lock(file, users)) {
+        Ok(Taken::Locked(lock)) => Ok(Some(StateFolder { path, _lock: lock })),
+        Ok(Taken::InUse(owner)) => {
+            let owner = if owner.is_empty() { owner } else { format!(": {owner}") };
+            Err(unusable(anyhow::anyhow!("another host uses it{owner}"))
+                .hint("end that host first, or give this one a folder of its own with --state-dir"))
         }
-    }))
+        Err(error) if is_given => {
+            Err(unusable(error.into()).hint("name a folder that only this user can write to"))
+        }
+        Err(error) => {
+            tracing::warn!(%folder, %error, "nothing is kept over a restart; name a folder with --state-dir");
+            Ok(None)
+        }
+    }
+}
+
+/// Prepares the folder and locks it. On a file system without locks, the folder is used without one.
+fn take(
+    folder: &Path,
+    environment: &Environment,
+    users: Users,
+    try_lock: impl FnOnce(&File) -> Result<(), TryLockError>,
+) -> io::Result<Taken> {
+    prepare(folder)?;
+    // Closed in the processes that this one starts, so none of them keeps the lock.
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(folder.join(LOCK))?;
+    match try_lock(&file) {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut owner = String::new();
+            // Without the text, the message is shorter.
+            let _ = file.take(MAX_OWNER).read_to_string(&mut owner);
+            return Ok(Taken::InUse(owner.trim().to_owned()));
+        }
+        Err(TryLockError::Error(error)) => {
+            let folder = folder.display();
+            tracing::warn!(%folder, %error, "the folder cannot be locked; make sure that no other host uses it");
+        }
+    }
+    let owner = match users {
+        Users::One => {
+            let host = environment.hostname.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+            format!("process {}{host}\n", std::process::id())
+        }
+        // Which of them runs is not known later.
+        Users::Candidates => String::new(),
+    };
+    // The disk may be full.
+    let _ = file.set_len(0).and_then(|()| file.write_all(owner.as_bytes()));
+    Ok(Taken::Locked(file))
+}
+
+fn try_lock(file: &File, users: Users) -> Result<(), TryLockError> {
+    match users {
+        Users::One => file.try_lock(),
+        Users::Candidates => file.try_lock_shared(),
+    }
 }
 
 /// Returns the default folder, whether it is usable or not; `None` without a home folder.
@@ -43,7 +132,13 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
+    use oarlock_wait_until::{LIMIT, wait_until_blocking};
+
     use super::*;
+
+    fn state_folder(given: Option<PathBuf>, environment: &Environment) -> Result<Option<PathBuf>, Failure> {
+        Ok(super::state_folder(given, environment, Users::One)?.map(|it| it.path))
+    }
 
     #[test]
     fn the_users_state_folder_is_the_default_and_may_be_unusable() {
@@ -68,5 +163,53 @@ mod tests {
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
         let refused = state_folder(Some(open), &environment).unwrap_err().text();
         assert!(refused.contains("other users can write to the folder"), "{refused}");
+    }
+
+    #[test]
+    fn a_folder_in_use_is_refused_and_that_of_a_host_that_has_ended_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Environment { home: Some(dir.path().to_owned()), ..Environment::default() };
+        let pod = Environment { hostname: Some("oarlock-0".to_owned()), ..home.clone() };
+        let default = dir.path().join(".local/state/oarlock");
+        let take = |given: Option<&Path>, environment, users| {
+            super::state_folder(given.map(Path::to_owned), environment, users)
+        };
+        let refused = |given: Option<&Path>, users| {
+            let text = take(given, &home, users).unwrap_err().text();
+            text.replace(&dir.path().display().to_string(), "HOME")
+                .replace(&std::process::id().to_string(), "PID")
+        };
+        let one = take(None, &home, Users::One).unwrap().unwrap();
+        insta::assert_snapshot!(refused(None, Users::One), @"
+        the state folder HOME/.local/state/oarlock cannot be used: another host uses it: process PID
+        hint: end that host first, or give this one a folder of its own with --state-dir
+        ");
+        assert!(refused(Some(&default), Users::Candidates).starts_with("--state-dir "));
+        // A process that another test starts has the lock too, until it runs its program.
+        let retake = |users| {
+            let again = || take(Some(&default), &pod, users).map_err(|it| it.text());
+            wait_until_blocking("the end of the lock", LIMIT, again).unwrap()
+        };
+        drop(one);
+        let one = retake(Users::One);
+        insta::assert_snapshot!(refused(Some(&default), Users::One), @"
+        --state-dir HOME/.local/state/oarlock cannot be used: another host uses it: process PID on oarlock-0
+        hint: end that host first, or give this one a folder of its own with --state-dir
+        ");
+        drop(one);
+        let candidates = [retake(Users::Candidates), retake(Users::Candidates)];
+        insta::assert_snapshot!(refused(Some(&default), Users::One), @"
+        --state-dir HOME/.local/state/oarlock cannot be used: another host uses it
+        hint: end that host first, or give this one a folder of its own with --state-dir
+        ");
+        drop(candidates);
+    }
+
+    #[test]
+    fn a_folder_of_a_file_system_without_locks_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let without = |_: &File| Err(TryLockError::Error(io::ErrorKind::Unsupported.into()));
+        let taken = take(dir.path(), &Environment::default(), Users::One, without).unwrap();
+        assert!(matches!(taken, Taken::Locked(_)));
     }
 }

@@ -20,7 +20,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 
 pub use self::error::Error;
-pub(crate) use self::error::Place;
+pub(crate) use self::error::{Place, closest};
 use self::folder::plugin_file_in;
 pub use self::folder::{
     AccountOf, Circumstances, Loaded, is_component, is_of_one_plugin, is_plugin_file, load_dir, load_paths,

@@ -24,7 +24,7 @@ pub(crate) use self::routes::{
 };
 pub(crate) use self::socket::LAST_ANSWERS;
 pub use self::socket::{ControlSocket, Error, bind, folder};
-use crate::dispatch::{Commands, Parked, Redeliver, Resumption};
+use crate::dispatch::{Commands, ExistingOf, Parked, Redeliver, Resumption};
 use crate::leadership::{Leadership, LeadershipView, State};
 use crate::metrics::{Metrics, PluginUsage};
 use crate::reload::{Rollback, RolledBack};
@@ -233,6 +233,18 @@ impl Control {
         let commands = self.commands(plugin)?;
         let answer = answered(plugin, commands.redeliver(what.clone())).await?;
         answer.map_err(|error| Refusal::redeliver(plugin, &what, error))
+    }
+
+    /// Makes the host deliver every existing object again. Returns how many, for each subscription.
+    async fn deliver_existing(
+        &self,
+        plugin: &str,
+        subscription: Option<String>,
+    ) -> Result<Vec<ExistingOf>, Refusal> {
+        self.check_leads()?;
+        let commands = self.commands(plugin)?;
+        let answer = answered(plugin, commands.deliver_existing(subscription.clone())).await?;
+        answer.map_err(|error| Refusal::existing(plugin, subscription.as_deref(), error))
     }
 
     /// Goes back to the version that served before.

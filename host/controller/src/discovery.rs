@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use crate::config::closest;
+
 /// How long the resources of a group version are cached.
 pub const KNOWN_FOR: Duration = Duration::from_secs(30);
 
@@ -124,6 +126,16 @@ impl Discovery {
         known.retain(|_, known| !known.resources.is_empty() || known.asked.elapsed() < KNOWN_FOR);
         known.insert(group_version, KnownGroup { asked, resources });
         Ok(served)
+    }
+
+    /// Returns the resource of the same group version whose name is the closest, of those that were served
+    /// when the API server was asked last.
+    pub(crate) fn similar(&self, resource: &GroupVersionResource) -> Option<GroupVersionResource> {
+        let known = self.known.lock();
+        let served = &known.get(&resource.api_version().to_string())?.resources;
+        let names: Vec<&str> = served.keys().map(String::as_str).collect();
+        let plural = closest(&resource.resource, &names)?;
+        Some(GroupVersionResource { resource: plural.to_owned(), ..resource.clone() })
     }
 
     /// Returns the other versions of the group that serve the resource, the preferred one first.
@@ -265,6 +277,22 @@ mod tests {
         served.store(0, Ordering::SeqCst);
         tokio::time::advance(KNOWN_FOR).await;
         assert_eq!(discovery.resolve(&deployments()).await.unwrap(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resource_that_is_not_served_may_be_another_one_misspelled() {
+        let api = FakeApi::new(|_| Reply::json(200, APPS));
+        let discovery = Discovery::new(api.client());
+        let similar = async |plural: &str| {
+            let resource = GroupVersionResource::new("apps", "v1", plural);
+            assert_eq!(discovery.resolve_uncached(&resource).await.unwrap(), None);
+            discovery.similar(&resource)
+        };
+        assert_eq!(discovery.similar(&deployments()), None, "nothing is known yet");
+        for misspelled in ["deployment", "Deployments", "delpoyments"] {
+            assert_eq!(similar(misspelled).await, Some(deployments()), "{misspelled}");
+        }
+        assert_eq!(similar("boats").await, None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -40,6 +40,7 @@ mod due_call;
 mod ended;
 mod enqueue;
 mod event_view;
+mod existing;
 mod fault;
 mod generation;
 mod health;
@@ -73,6 +74,7 @@ use self::calls::{Calls, Ended};
 use self::commands::Command;
 pub(crate) use self::commands::{Commands, Redeliver, RedeliverError, Resumption, Suspension};
 pub(crate) use self::enqueue::EnqueueRule;
+pub(crate) use self::existing::ExistingOf;
 pub(crate) use self::fault::FaultHook;
 pub(crate) use self::generation::{
     ActiveView, Generation, GenerationSubscription, GenerationView, RollBack, Switch,

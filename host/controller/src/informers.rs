@@ -27,8 +27,8 @@ use oarlock_informer::{GroupVersionResource, SharedInformer, object::Content};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-pub use self::budget::{BudgetView, Excess, Limits, Refused, Usage};
-use self::budget::{Ledger, Resource};
+use self::budget::Ledger;
+pub use self::budget::{BudgetView, Excess, Limits, Refused, Resource, Usage};
 pub use self::informer_handle::InformerHandle;
 pub use self::prunings::{GroupResource, Prunings};
 use self::resource_entry::ResourceEntry;

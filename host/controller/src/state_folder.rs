@@ -7,7 +7,9 @@
 //!   STATE/quarantine/NAME-HASH                    the versions that were rolled back
 //! ```
 //!
-//! HASH is of the path of the plugin's file, so that hosts with other plugin files can use the same folder.
+//! HASH is of the path of the plugin's file, so that hosts with other plugin files can use the same folder
+//! one after the other. The binary locks the folder: one host uses it at a time, or the candidates for a
+//! Lease.
 //! Every file is written beside its place and renamed, has a checksum, and is used only if it is a regular
 //! file that belongs to this user and that no other user can read or write: the file says which account a
 //! plugin acts as. These functions block.

@@ -1,10 +1,11 @@
 //! Progress lines on standard error.
 
+use std::io::{self, Write};
 use std::time::Instant;
 
-/// Prints one line.
+/// Prints one line. Without a reader of standard error it is lost.
 pub fn say(line: impl AsRef<str>) {
-    eprintln!("{}", line.as_ref());
+    let _ = writeln!(io::stderr(), "{}", line.as_ref());
 }
 
 /// Prints that `what` starts, runs it, and prints how long it took.

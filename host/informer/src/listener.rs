@@ -49,7 +49,7 @@ pub use self::account::BacklogAccount;
 pub(crate) use self::change::Change;
 pub use self::config::{ListenerConfig, NamedKey};
 pub(crate) use self::decision::Decision;
-pub use self::handle::{ListenerHandle, ListenerStats};
+pub use self::handle::{ListenerHandle, ListenerStats, Replayed};
 pub(crate) use self::initial_values::DeclaredFields;
 pub(crate) use self::matching::{ChangeCheck, MatchPlan};
 pub use self::notification::{Delivery, Notification, Outcome};

@@ -143,7 +143,8 @@ pub(crate) struct ParkedArgs {
 #[derive(Debug, ClapArgs)]
 #[command(override_usage = "oarlock redeliver PLUGIN SUBSCRIPTION NAMESPACE/NAME\n       \
                             oarlock redeliver PLUGIN --key KIND [NAMESPACE/NAME]\n       \
-                            oarlock redeliver PLUGIN --all")]
+                            oarlock redeliver PLUGIN --all\n       \
+                            oarlock redeliver PLUGIN [SUBSCRIPTION] --existing")]
 pub(crate) struct RedeliverArgs {
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugin: String,
@@ -158,11 +159,11 @@ pub(crate) struct RedeliverArgs {
     pub(crate) host: HostChoice,
 }
 
-/// What is tried again.
+/// What is tried or delivered again.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ParkedChoice {
-    /// The subscription of the object.
-    #[arg(value_name = "SUBSCRIPTION", requires = "object", conflicts_with_all = ["key", "all"])]
+    /// The subscription of the object, or of all objects with --existing.
+    #[arg(value_name = "SUBSCRIPTION", conflicts_with_all = ["key", "all"])]
     pub(crate) subscription: Option<String>,
 
     /// The object; NAME alone if it has no namespace.
@@ -176,6 +177,11 @@ pub(crate) struct ParkedChoice {
     /// Everything that is parked.
     #[arg(long)]
     pub(crate) all: bool,
+
+    /// Every object that exists, parked or not, of the subscription or of all: each arrives as an add, as if
+    /// the declaration of the subscription had changed. A plugin with state gets a fresh instance.
+    #[arg(long, conflicts_with_all = ["object", "key", "all"])]
+    pub(crate) existing: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -197,11 +203,17 @@ pub(crate) struct LinesChoice {
     #[arg(short, long)]
     pub(crate) follow: bool,
 
-    /// Begins with the last N lines. Otherwise with all that the host keeps (64 KiB per plugin).
-    #[arg(long, value_name = "N")]
-    pub(crate) tail: Option<u64>,
+    /// Begins with the last N lines. Otherwise, and with -1, with all that the host keeps (64 KiB per
+    /// plugin).
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(-1..)
+    )]
+    pub(crate) tail: Option<i64>,
 
-    /// Only lines that are newer than this, such as 10m.
+    /// Only lines that are newer than this, such as 10m or 1d12h.
     #[arg(long, value_parser = super::duration::parse, value_name = "DURATION")]
     pub(crate) since: Option<Duration>,
 

@@ -113,10 +113,11 @@ pub(crate) enum KubectlCommand {
         #[command(flatten)]
         host: RemoteChoice,
     },
-    /// Makes the host try parked objects or keys again, now.
+    /// Makes the host try parked objects or keys again, now, or deliver all objects again.
     #[command(override_usage = "kubectl oarlock redeliver PLUGIN SUBSCRIPTION NAMESPACE/NAME\n       \
                                 kubectl oarlock redeliver PLUGIN --key KIND [NAMESPACE/NAME]\n       \
-                                kubectl oarlock redeliver PLUGIN --all")]
+                                kubectl oarlock redeliver PLUGIN --all\n       \
+                                kubectl oarlock redeliver PLUGIN [SUBSCRIPTION] --existing")]
     Redeliver {
         #[command(flatten)]
         plugin: ObjectChoice,

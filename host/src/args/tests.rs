@@ -55,7 +55,7 @@ fn help_lists_commands_and_arguments() {
       top           Shows what the plugins of a running host use: CPU, calls, memory, backlog
       logs          Prints the newest log lines of a plugin, and the host's events about it
       dead-letters  Lists the objects and keys that plugins failed to handle, and that are parked
-      redeliver     Makes the host try parked objects or keys again, now
+      redeliver     Makes the host try parked objects or keys again, now, or deliver all objects again
       suspend       Stops the calls of a plugin. Its notifications wait
       resume        Calls a suspended plugin again
       rollback      Goes back to the newest version that passed its probation, else to the one before
@@ -371,13 +371,25 @@ fn help_lists_commands_and_arguments() {
 #[test]
 fn commands_answer_in_the_formats_of_data_only() {
     let parse = |line: &str| Args::try_parse_from(line.split(' '));
-    for command in ["suspend a", "resume a", "rollback a", "rollback a --release", "redeliver a --all"] {
+    let commands = [
+        "suspend a",
+        "resume a",
+        "rollback a",
+        "rollback a --release",
+        "redeliver a --all",
+        "redeliver a --existing",
+        "redeliver a pods --existing",
+    ];
+    for command in commands {
         for format in ["json", "yaml"] {
             assert!(parse(&format!("oarlock {command} -o {format}")).is_ok(), "{command}");
             let words = format!("kubectl-oarlock {command} -o {format}");
             assert!(KubectlArgs::try_parse_from(words.split(' ')).is_ok(), "{command}");
         }
         assert!(parse(&format!("oarlock {command} -o wide")).is_err(), "{command}");
+    }
+    for wrong in ["--existing --all", "--existing --key tick", "pods default/a --existing"] {
+        assert!(parse(&format!("oarlock redeliver a {wrong}")).is_err(), "{wrong}");
     }
     assert!(parse("oarlock top -w -o json").is_ok());
     assert!(parse("oarlock top -w --once").is_err());

@@ -38,7 +38,7 @@ use crate::{
     connect::{self, Connection},
     failure::{Ended, Failure},
     shutdown::Requests,
-    state_folder,
+    state_folder::{self, StateFolder, Users},
 };
 
 /// How long the calls in progress may take at the end: a developer waits for it.
@@ -58,6 +58,7 @@ struct Kept {
 /// The folder for state: the one that the user named, or one that is removed at the end.
 struct StateDir {
     path: Option<PathBuf>,
+    _named: Option<StateFolder>,
     _temporary: Option<TempDir>,
 }
 
@@ -101,7 +102,7 @@ pub(crate) async fn run(
         None => Server::embedded(port, fault).await?,
     };
     let default_state_dir = state_folder::default_folder(environment);
-    let kept = Kept { plugin_resources, state_dir: state_dir.path, default_state_dir, engine };
+    let kept = Kept { plugin_resources, state_dir: state_dir.path.clone(), default_state_dir, engine };
     let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, kept, requests).await;
     server.shut_down().await;
     ended
@@ -194,11 +195,14 @@ async fn serve(
 impl StateDir {
     fn new(given: Option<PathBuf>, environment: &Environment) -> Result<Self, Failure> {
         if given.is_some() {
-            return Ok(Self { path: state_folder::state_folder(given, environment)?, _temporary: None });
+            let named = state_folder::state_folder(given, environment, Users::One)?;
+            let path = named.as_ref().map(|it| it.path.clone());
+            return Ok(Self { path, _named: named, _temporary: None });
         }
         // Without a temporary folder nothing is kept, which a host for development can do without.
         let temporary = tempfile::Builder::new().prefix("oarlock-state-").tempdir().ok();
-        Ok(Self { path: temporary.as_ref().map(|it| it.path().to_owned()), _temporary: temporary })
+        let path = temporary.as_ref().map(|it| it.path().to_owned());
+        Ok(Self { path, _named: None, _temporary: temporary })
     }
 }
 

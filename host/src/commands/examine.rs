@@ -9,6 +9,7 @@ use oarlock_controller::{
     rbac::Needs,
     regular_file,
 };
+use oarlock_guest_build::progress;
 use oarlock_plugin::{
     Component, Engine, EngineConfig, Limits,
     component::{self, MAX_COMPONENT_BYTES},
@@ -149,6 +150,6 @@ impl LogSink for Stderr {
     }
 
     fn write(&self, line: LogLine<'_>) {
-        eprintln!("{}: {}", line.plugin, guest::text::one_line(line.message));
+        progress::say(format!("{}: {}", line.plugin, guest::text::one_line(line.message)));
     }
 }

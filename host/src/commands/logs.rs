@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
+use oarlock_guest_build::progress;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::plugin_name;
@@ -38,10 +39,10 @@ pub(crate) async fn run(args: LogsArgs, finding: Finding<'_>) -> Ended {
         }
     }
     if lines.follow {
-        eprintln!(
+        progress::say(format!(
             "note: no further lines: the host stopped, or unloaded plugin {plugin}. `oarlock plugins` shows \
              whether it is loaded"
-        );
+        ));
     }
     Ok(())
 }
@@ -93,7 +94,7 @@ pub(crate) async fn follow_leader(mut client: ControlClient, plugin: &str, lines
         let first = header("oarlock-first-line").and_then(|it| it.parse().ok());
         numbered.next = first.or(numbered.next.filter(|_| log == now));
         if log.is_some() && log != now {
-            eprintln!("note: another host leads, or the plugin was loaded again: its lines follow");
+            progress::say("note: another host leads, or the plugin was loaded again: its lines follow");
         }
         log = now;
         numbered.incomplete.clear();
@@ -136,7 +137,8 @@ fn query(lines: &LinesChoice) -> String {
     let LinesChoice { follow, tail, since, output } = lines;
     let json = *output == Some(LogFormat::Json);
     let mut query = format!("follow={follow}&json={json}");
-    if let Some(tail) = tail {
+    // -1 means all, as in kubectl.
+    if let Some(tail) = tail.filter(|tail| *tail >= 0) {
         query += &format!("&tail={tail}");
     }
     if let Some(since) = since {
@@ -180,6 +182,27 @@ impl NumberedLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tail_of_minus_one_asks_for_all_lines_and_an_age_may_have_days() {
+        #[derive(clap::Parser)]
+        struct Parsed {
+            #[command(flatten)]
+            lines: LinesChoice,
+        }
+        let asked = |words: &str| {
+            let parsed = <Parsed as clap::Parser>::try_parse_from(format!("logs {words}").split_whitespace());
+            parsed.map(|it| query(&it.lines)).map_err(|error| error.to_string())
+        };
+        let all = "follow=false&json=false".to_owned();
+        assert_eq!(asked(""), Ok(all.clone()));
+        assert_eq!(asked("--tail -1"), Ok(all.clone()));
+        assert_eq!(asked("--tail=-1"), Ok(all.clone()));
+        assert_eq!(asked("--tail 0"), Ok(format!("{all}&tail=0")));
+        assert_eq!(asked("--tail 20 --since 1d12h"), Ok(format!("{all}&tail=20&since=129600")));
+        assert!(asked("--tail -2").is_err());
+        assert!(asked("--tail -f").is_err());
+    }
 
     #[test]
     fn lines_are_printed_whole_and_without_their_numbers() {

@@ -1,5 +1,7 @@
-//! `oarlock dead-letters` and `oarlock redeliver`: what is parked, and another try of it.
+//! `oarlock dead-letters` and `oarlock redeliver`: what is parked, and another try of it or of all objects.
 
+use oarlock_controller::report::Counted;
+use oarlock_guest_build::progress;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -44,14 +46,14 @@ pub(crate) async fn show(mut client: ControlClient, plugin: Option<&str>, list: 
         };
         printer.print(&shown, "nothing is parked")?;
         for plugin in &view.unanswered {
-            eprintln!(
+            progress::say(format!(
                 "note: plugin {plugin} did not answer within 5 s, because a call is in progress: its parked \
                  objects and keys are not listed. Try again"
-            );
+            ));
         }
         let n_shown = view.parked.len() as u64;
         if view.total > n_shown && view.unanswered.is_empty() {
-            eprintln!("note: {} are parked, the first {n_shown} are listed", view.total);
+            progress::say(format!("note: {} are parked, the first {n_shown} are listed", view.total));
         }
         if !list.watch {
             return Ok(());
@@ -69,8 +71,9 @@ pub(crate) async fn redeliver(args: RedeliverArgs, finding: Finding<'_>) -> Ende
 
 /// Returns the request for what is to be tried again.
 pub(crate) fn requested(parked: ParkedChoice, plugin: &str, names: &Names) -> Result<Value, Failure> {
-    let ParkedChoice { subscription, object, key, all } = parked;
+    let ParkedChoice { subscription, object, key, all, existing } = parked;
     let what = match (subscription, object, key, all) {
+        (subscription, None, None, false) if existing => json!({"existing": {"subscription": subscription}}),
         (Some(subscription), Some(object), None, false) => {
             let (namespace, name) = object_name(&object)?;
             json!({"object": {"subscription": subscription, "namespace": namespace, "name": name}})
@@ -84,7 +87,7 @@ pub(crate) fn requested(parked: ParkedChoice, plugin: &str, names: &Names) -> Re
         _ => {
             return Err(Failure::caller(anyhow::anyhow!("redeliver does not know what to deliver again"))
                 .hint(format!(
-                    "name SUBSCRIPTION NAMESPACE/NAME, or --key KIND [NAMESPACE/NAME], or --all; \
+                    "name SUBSCRIPTION NAMESPACE/NAME, or --key KIND [NAMESPACE/NAME], or --all, or --existing; \
                      `{}` lists what is parked",
                     names.command("dead-letters", Some(plugin))
                 )));
@@ -103,11 +106,25 @@ pub(crate) async fn deliver_again(
     let path = client.names().operation(plugin, "redeliver");
     let done: Value = client.post(&path, what).await?;
     let object = client.names().object(plugin);
+    let top = client.names().command("top", Some(plugin));
     print_answer(output, &done, || match done["redelivered"].as_u64().unwrap_or(0) {
+        n if done["subscriptions"].is_array() => {
+            format!("{object}: delivers {}. `{top}` shows how many wait\n", existing(n, &done))
+        }
         0 => format!("{object}: nothing is parked\n"),
         1 => format!("{object}: 1 object or key is tried again\n"),
         n => format!("{object}: {n} objects and keys are tried again\n"),
     })
+}
+
+/// Returns how many existing objects are delivered again, and of which subscriptions.
+fn existing(n_objects: u64, done: &Value) -> String {
+    let subscriptions = done["subscriptions"].as_array().into_iter().flatten().map(|it| {
+        let at_most = if it["at-most"] == true { "at most " } else { "" };
+        format!("{} {at_most}{}", it["name"].as_str().unwrap_or_default().escape_debug(), it["objects"])
+    });
+    let subscriptions: Vec<_> = subscriptions.collect();
+    format!("{} again ({})", Counted(n_objects, "existing object"), subscriptions.join(", "))
 }
 
 fn table(parked: &[ParkedOf], is_wide: bool) -> Table {
@@ -245,6 +262,15 @@ mod tests {
         let text = table(&rows, false).text(true);
         let second: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().take(5).collect();
         assert_eq!(second, ["mirror", "-", "tick", "-", "6"]);
+    }
+
+    #[test]
+    fn the_answer_says_how_many_objects_each_subscription_delivers() {
+        let done = json!({"subscriptions": [{"name": "pods", "objects": 1}]});
+        assert_eq!(existing(1, &done), "1 existing object again (pods 1)");
+        let many = json!({"name": "nodes", "objects": 9, "at-most": true});
+        let done = json!({"subscriptions": [{"name": "pods", "objects": 0}, many]});
+        assert_eq!(existing(9, &done), "9 existing objects again (pods 0, nodes at most 9)");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod describe;
 
 use oarlock_controller::report::{OneLine, with_object_names};
+use oarlock_guest_build::progress;
 use serde_json::Value;
 
 use super::plugin_name;
@@ -51,7 +52,7 @@ pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
         let view: PluginsView = parse(&page)?;
         if is_first {
             for refused in &view.refused_files {
-                eprintln!("note: {}", refusal(refused));
+                progress::say(format!("note: {}", refusal(refused)));
             }
         }
         is_first = false;

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use oarlock_controller::report::{OneLine, write_json, write_json_pretty};
+use oarlock_guest_build::progress;
 use serde_json::Value;
 
 use crate::args::{AnswerFormat, AnswerOutput, ListFormat, ListOutput};
@@ -104,7 +105,7 @@ impl ListPrinter {
             Some(ListFormat::Name) => names(&shown.names),
             Some(ListFormat::Wide) | None => {
                 if is_first && shown.table.is_empty() {
-                    eprintln!("{nothing}");
+                    progress::say(nothing);
                 }
                 let with_headers = is_first && !self.output.no_headers && !shown.table.is_empty();
                 // A table that begins empty gets its headers with the first row.

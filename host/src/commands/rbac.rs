@@ -9,6 +9,7 @@ use oarlock_controller::{
     rbac::{self, Impersonation, Manifest},
     report::OneLine,
 };
+use oarlock_guest_build::progress;
 use oarlock_plugin::EngineConfig;
 
 use super::examine;
@@ -81,7 +82,7 @@ fn files(paths: &[PathBuf], service_account: Option<&Account>) -> Result<Vec<Plu
 
 fn print(manifest: &Manifest) -> Ended {
     for warning in manifest.warnings() {
-        eprintln!("warning: {}", OneLine(warning));
+        progress::say(format!("warning: {}", OneLine(warning)));
     }
     let yaml = manifest.to_yaml().map_err(Failure::running)?;
     std::io::stdout().write_all(yaml.as_bytes()).map_err(Failure::output)

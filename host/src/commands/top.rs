@@ -5,6 +5,7 @@ mod rows;
 use std::io::{self, IsTerminal};
 
 use oarlock_controller::report::{Counted, Timestamp};
+use oarlock_guest_build::progress;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use terminal_size::{Height, Width, terminal_size};
@@ -187,7 +188,7 @@ impl SamplePrinter {
             }
             Some(ListFormat::Wide) | None => {
                 if rows.is_empty() && is_first {
-                    eprintln!("the host has no plugins");
+                    progress::say("the host has no plugins");
                 }
                 let with_headers = self.needs_headers && !rows.is_empty();
                 self.needs_headers &= !with_headers;

@@ -285,6 +285,20 @@ fn what_a_plugin_failed_to_handle_is_listed_and_redelivered() {
     let answer = ask(folder, &["redeliver", "traps", "--all", "-o", "json"]).stdout;
     let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answer, serde_json::json!({"plugin": "traps", "redelivered": 1}));
+
+    let answer = ask(folder, &["redeliver", "traps", "configmaps", "--existing"]);
+    let said = stdout(&answer);
+    assert!(said.starts_with("plugin/traps: delivers "), "{said} {}", stderr(&answer));
+    assert!(said.ends_with("). `oarlock top traps` shows how many wait\n"), "{said}");
+    assert_eq!(running.until("existing-delivered")["subscription"], "configmaps");
+    assert_eq!(running.until("delivered")["name"], "terminal", "it is parked again");
+    let answer = ask(folder, &["redeliver", "traps", "--existing", "-o", "json"]).stdout;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer["redelivered"], answer["subscriptions"][0]["objects"], "{answer}");
+    ask(folder, &["suspend", "traps"]);
+    let suspended = ask(folder, &["redeliver", "traps", "--existing"]);
+    assert_eq!(suspended.status.code(), Some(2));
+    assert!(stderr(&suspended).contains("it is suspended"), "{}", stderr(&suspended));
     running.end("TERM");
 }
 

@@ -5,6 +5,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::TcpStream,
+    os::{fd::OwnedFd, unix::net::UnixStream},
     path::Path,
 };
 
@@ -65,6 +66,13 @@ fn until_ready(address: &str) {
     });
 }
 
+/// Returns a socket without a reader: each write to it fails.
+fn without_reader() -> OwnedFd {
+    let (reader, writer) = UnixStream::pair().unwrap();
+    drop(reader);
+    writer.into()
+}
+
 #[test]
 fn a_host_with_unread_output_keeps_running_and_ends_on_a_signal() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,12 +111,33 @@ fn dev_ends_when_its_output_is_closed_although_it_has_nothing_to_print() {
     assert!(!folder.path().join(".oarlock/kubeconfig").exists());
 }
 
+/// The end of a socket's reader shows at a write alone, unlike that of a pipe. It ends before the host
+/// begins: with lines that were not read, the kernel would report it as it does for a pipe.
 #[test]
 fn dev_ends_when_lines_cannot_be_printed() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut running, _) = host_with_many_messages(folder.path());
-    running.close_output();
-    assert_eq!(running.code_unread(), Some(0));
+    let mut command = oarlock(folder.path());
+    command.args(["dev", "--output", "json"]).stdout(without_reader());
+    assert_eq!(Running::start_redirected(command).code_unread(), Some(0));
+    assert!(!folder.path().join(".oarlock/kubeconfig").exists());
+}
+
+#[test]
+fn a_closed_standard_error_ends_no_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = oarlock(folder.path()).stderr(without_reader()).status().unwrap();
+    assert_eq!(help.code(), Some(2));
+    // The build of this plugin fails, and the host says that it goes on with the component that there is.
+    let file = "name: a\ncomponent: a.bin\nserviceAccount: {namespace: plugins, name: a}\n";
+    for (name, text) in [("plugin.yaml", file), ("a.bin", ""), ("requirements.txt", "")] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let mut command = oarlock(folder.path());
+    command.env("XDG_CACHE_HOME", folder.path().join("cache")).args(["dev", "--output", "json", "."]);
+    command.stderr(without_reader());
+    let mut running = Running::start(command);
+    running.until("plugin-refused");
+    assert_eq!(running.end("TERM").0, Some(0));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Errors that the caller has to correct end with exit code 2 and a hint.
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 
 use oarlock_dev_cluster::{Config, DevCluster};
 
-use crate::rig::{kubeconfig, oarlock, run};
+use crate::rig::{Running, kubeconfig, oarlock, run};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rejected_credentials_and_missing_rights_are_different_errors() {
@@ -67,6 +68,36 @@ fn a_port_in_use_is_reported_before_the_host_starts() {
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stderr.replace(&port, "PORT"), @"error: another process listens on 127.0.0.1:PORT: stop it, or choose another port with --admin-addr (port 0 takes any free port)");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no kubeconfig is left behind");
+}
+
+#[test]
+fn a_state_folder_in_use_is_refused_until_its_host_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    let dev = ["dev", "--output", "json", "--state-dir", "state", "empty"];
+    let host = || {
+        let mut command = oarlock(folder.path());
+        command.args(dev);
+        let mut running = Running::start(command);
+        let socket = running.until("control-listening")["socket"].as_str().unwrap().to_owned();
+        (running, Path::new(&socket).file_stem().unwrap().to_str().unwrap().to_owned())
+    };
+    let (first, pid) = host();
+    let to_absent = ["run", "--plugins", "empty", "--kubeconfig", "absent", "--state-dir", "state"];
+    for args in [dev.as_slice(), &to_absent] {
+        let said = run(folder.path(), args);
+        assert_eq!(said.code, Some(2), "{args:?}: {}", said.stderr);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(said.stderr.replace(&pid, "4711"), @"
+            error: --state-dir state cannot be used: another host uses it: process 4711
+            hint:  end that host first, or give this one a folder of its own with --state-dir
+            ");
+        }
+    }
+    // Without a chance to clean up.
+    first.end("KILL");
+    let (next, _) = host();
+    assert_eq!(next.end("TERM").0, Some(0));
 }
 
 #[test]

@@ -27,8 +27,9 @@ use crate::metrics::Page;
 /// How long a request waits for its turn. Prometheus waits for 10 s for the whole page.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a client may take to read its page while another one waits for its turn.
-pub(super) const READ_LIMIT: Duration = Duration::from_secs(10);
+/// How long a client may take to read its page while another one waits for its turn. Shorter than
+/// [`PATIENCE`], so that no client alone has the next one refused.
+pub(super) const READ_LIMIT: Duration = Duration::from_secs(4);
 
 /// What a client does that got no turn: the value of `Retry-After`, in seconds.
 pub(super) const RETRY_AFTER: &str = "5";

@@ -308,7 +308,8 @@ fn in_plain_words(mut message: String) -> String {
     message
 }
 
-fn closest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
+/// Returns the known name that a name most probably stands for.
+pub(crate) fn closest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| {

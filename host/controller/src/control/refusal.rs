@@ -142,6 +142,16 @@ impl Refusal {
                 format!("the key {}", Named(kind, namespace, name))
             }
         };
+        Self::not_delivered(plugin, &what, error)
+    }
+
+    /// The existing objects are not delivered again, those of a subscription or all.
+    pub(super) fn existing(plugin: &str, subscription: Option<&str>, error: RedeliverError) -> Self {
+        let of = subscription.map(|name| format!(" of subscription {name:?}")).unwrap_or_default();
+        Self::not_delivered(plugin, &format!("every existing object{of}"), error)
+    }
+
+    fn not_delivered(plugin: &str, what: &str, error: RedeliverError) -> Self {
         let object = Object::of(plugin);
         let refusal = |status| Self::new(status, format!("{what} of plugin {plugin}: {error}"));
         match &error {
@@ -151,12 +161,26 @@ impl Refusal {
                     "`kubectl oarlock dead-letters {}` lists what is parked",
                     object.arguments()
                 )),
-            RedeliverError::UnknownSubscription(_) => refusal(StatusCode::NOT_FOUND)
-                .hint(format!("oarlock plugins {plugin} lists its subscriptions"))
-                .kubectl_hint(format!("`kubectl get {object} -o yaml` lists its subscriptions")),
+            RedeliverError::UnknownSubscription(_) | RedeliverError::NoSubscription => {
+                refusal(StatusCode::NOT_FOUND)
+                    .hint(format!("oarlock plugins {plugin} lists its subscriptions"))
+                    .kubectl_hint(format!("`kubectl get {object} -o yaml` lists its subscriptions"))
+            }
             RedeliverError::NotServing => refusal(StatusCode::CONFLICT)
                 .hint(format!("oarlock plugins {plugin} shows what it waits for"))
                 .kubectl_hint(format!("`kubectl describe {object}` shows what it waits for")),
+            RedeliverError::Suspended => refusal(StatusCode::CONFLICT)
+                .hint(format!(
+                    "`oarlock resume {plugin}` lets the host call it again, unless its file or object has \
+                     `suspend: true`"
+                ))
+                .kubectl_hint(format!(
+                    "`kubectl oarlock resume {}` lets the host call it again",
+                    object.arguments()
+                )),
+            RedeliverError::KeepsState => {
+                refusal(StatusCode::CONFLICT).hint("leave SUBSCRIPTION out, or declare the plugin stateless")
+            }
         }
     }
 
@@ -266,6 +290,7 @@ mod tests {
                 Refusal::redeliver(plugin, &Redeliver::All, RedeliverError::NotParked),
                 Refusal::redeliver(plugin, &Redeliver::All, RedeliverError::UnknownSubscription(Vec::new())),
                 Refusal::redeliver(plugin, &Redeliver::All, RedeliverError::NotServing),
+                Refusal::existing(plugin, None, RedeliverError::Suspended),
                 Refusal::busy(plugin, Duration::from_secs(60)),
             ];
             let hints = refusals.map(|it| it.for_kubectl().hint.unwrap());
@@ -278,6 +303,7 @@ mod tests {
                 "kubectl oarlock dead-letters -n ta r3",
                 "kubectl get plugin r3 -n ta -o yaml",
                 "kubectl describe plugin r3 -n ta",
+                "kubectl oarlock resume -n ta r3",
                 "kubectl oarlock top -n ta r3",
             ]
         );
@@ -288,6 +314,7 @@ mod tests {
                 "kubectl oarlock dead-letters --cluster r4",
                 "kubectl get clusterplugin r4 -o yaml",
                 "kubectl describe clusterplugin r4",
+                "kubectl oarlock resume --cluster r4",
                 "kubectl oarlock top --cluster r4",
             ]
         );

@@ -13,7 +13,7 @@ use futures::stream;
 use serde::{Deserialize, Serialize};
 
 use super::{Control, GuestOutput, Refusal};
-use crate::dispatch::Redeliver;
+use crate::dispatch::{ExistingOf, Redeliver};
 use crate::reload::RolledBack;
 use crate::report::{self, HostEvent, Line, LineReader, Timestamp};
 
@@ -47,8 +47,20 @@ struct ParkedQuery {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum RedeliverRequest {
     All,
-    Object { subscription: String, namespace: String, name: String },
-    Key { kind: String, namespace: String, name: String },
+    Object {
+        subscription: String,
+        namespace: String,
+        name: String,
+    },
+    Key {
+        kind: String,
+        namespace: String,
+        name: String,
+    },
+    /// Every existing object, of one subscription or of all.
+    Existing {
+        subscription: Option<String>,
+    },
 }
 
 /// What a command has done to a plugin.
@@ -76,6 +88,9 @@ struct Resumed {
 #[derive(Debug, Serialize)]
 pub(crate) struct Redelivered {
     redelivered: u64,
+    /// Those that exist, by subscription.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subscriptions: Vec<ExistingOf>,
 }
 
 /// How many versions the host tries again.
@@ -166,6 +181,11 @@ pub(crate) async fn redeliver(
     Json(what): Json<RedeliverRequest>,
 ) -> Answer<Redelivered> {
     let what = match what {
+        RedeliverRequest::Existing { subscription } => {
+            let subscriptions = control.deliver_existing(&plugin, subscription).await?;
+            let redelivered = subscriptions.iter().map(|it| it.objects as u64).sum();
+            return Ok(Json(Done { plugin, what: Redelivered { redelivered, subscriptions } }));
+        }
         RedeliverRequest::All => Redeliver::All,
         RedeliverRequest::Object { subscription, namespace, name } => {
             Redeliver::Object { subscription, namespace, name }
@@ -173,7 +193,7 @@ pub(crate) async fn redeliver(
         RedeliverRequest::Key { kind, namespace, name } => Redeliver::Key { kind, namespace, name },
     };
     let redelivered = control.redeliver(&plugin, what).await?;
-    Ok(Json(Done { plugin, what: Redelivered { redelivered } }))
+    Ok(Json(Done { plugin, what: Redelivered { redelivered, subscriptions: Vec::new() } }))
 }
 
 pub(crate) async fn roll_back(

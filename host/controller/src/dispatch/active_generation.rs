@@ -48,7 +48,7 @@ pub(super) struct ActiveGeneration {
     pub(super) deferred_lane: Option<usize>,
     /// No call is made before those of the generations before have ended.
     pub(super) waits_for_drain: bool,
-    is_stateless: bool,
+    pub(super) is_stateless: bool,
     maker: Arc<dyn MakeInstance>,
     /// The keys of the work queue, if there is a reconciler; boxed once, not at each turn of the dispatcher.
     keys: Option<BoxStream<'static, Key>>,

@@ -8,6 +8,7 @@ use oarlock_plugin::contract::{self, WorkKey};
 
 use super::active_generation::ActiveGeneration;
 use super::due_call::CallKey;
+use super::existing::ExistingOf;
 use super::parked::Parked;
 use super::queue::Key;
 use super::{Dispatcher, PluginQueue};
@@ -53,6 +54,15 @@ pub(crate) enum RedeliverError {
     /// No version of the plugin serves.
     #[error("no version of the plugin serves")]
     NotServing,
+    /// The calls of the plugin are stopped.
+    #[error("it is suspended")]
+    Suspended,
+    /// The plugin declares no subscription.
+    #[error("the plugin has no subscription")]
+    NoSubscription,
+    /// A fresh instance of a plugin with state needs the objects of all subscriptions.
+    #[error("the plugin is not stateless: its fresh instance receives the objects of all subscriptions")]
+    KeepsState,
 }
 
 /// What [`Commands::resume`] has done.
@@ -78,6 +88,8 @@ pub(super) enum Command {
         done: oneshot::Sender<()>,
     },
     Redeliver(Redeliver, oneshot::Sender<Result<u64, RedeliverError>>),
+    /// Delivers every existing object again, of one subscription or of all.
+    DeliverExisting(Option<String>, oneshot::Sender<Result<Vec<ExistingOf>, RedeliverError>>),
     Parked(oneshot::Sender<Vec<Parked>>),
 }
 
@@ -110,6 +122,16 @@ impl Commands {
     /// Tries parked objects and keys again, now. Returns how many.
     pub(crate) async fn redeliver(&self, what: Redeliver) -> Result<u64, RedeliverError> {
         let answer = self.ask(|answer| Command::Redeliver(what, answer)).await;
+        answer.unwrap_or(Err(RedeliverError::NotServing))
+    }
+
+    /// Delivers every existing object again as an add, of one subscription or of all, as if its declaration
+    /// had changed. A plugin with state gets a fresh instance. Returns how many, for each subscription.
+    pub(crate) async fn deliver_existing(
+        &self,
+        subscription: Option<String>,
+    ) -> Result<Vec<ExistingOf>, RedeliverError> {
+        let answer = self.ask(|answer| Command::DeliverExisting(subscription, answer)).await;
         answer.unwrap_or(Err(RedeliverError::NotServing))
     }
 
@@ -157,6 +179,9 @@ impl Dispatcher {
                     None => Err(RedeliverError::NotServing),
                 };
                 let _ = answer.send(redelivered);
+            }
+            Command::DeliverExisting(subscription, answer) => {
+                let _ = answer.send(self.deliver_existing(active, subscription.as_deref()));
             }
             Command::Parked(answer) => {
                 let parked = active.map(|active| active.list_parked(&self.queue)).unwrap_or_default();

@@ -46,6 +46,8 @@ struct Lane {
     instance: Option<Box<dyn Instance>>,
     n_calls: u64,
     idle_since: Option<Instant>,
+    /// The instance in the call is dropped when the call ends.
+    is_outdated: bool,
     /// When the first of those instances was lost that the instance replaces which is being made.
     replaces: Option<Instant>,
 }
@@ -160,7 +162,8 @@ impl Lanes {
         let LaneConfig { recycle_after_calls, recycle_above_memory, .. } = self.config;
         let state = &mut self.lanes[lane];
         state.n_calls += 1;
-        let is_worn = recycle_after_calls.is_some_and(|most| state.n_calls >= most)
+        let is_worn = std::mem::take(&mut state.is_outdated)
+            || recycle_after_calls.is_some_and(|most| state.n_calls >= most)
             || recycle_above_memory.is_some_and(|most| instance.memory_bytes() > most);
         if is_worn {
             self.empty.push(lane);
@@ -174,10 +177,22 @@ impl Lanes {
     /// Frees a lane whose instance was lost, or could not be made. No instance is made before `restart_at`.
     pub(super) fn lost(&mut self, lane: usize, restart_at: Instant) {
         self.n_busy -= 1;
+        self.lanes[lane].is_outdated = false;
         let lost_at = self.lanes[lane].replaces.take().unwrap_or_else(Instant::now);
         self.lost_at = Some(self.lost_at.map_or(lost_at, |before| before.min(lost_at)));
         self.empty.push(lane);
         self.restart_at = Some(self.restart_at.map_or(restart_at, |before| before.max(restart_at)));
+    }
+
+    /// Drops all instances, those in a call when it ends. Fresh ones are made when there is work.
+    pub(super) fn replace_instances(&mut self) {
+        for lane in std::mem::take(&mut self.idle) {
+            self.lanes[lane].instance = None;
+            self.empty.push(lane);
+        }
+        for (lane, state) in self.lanes.iter_mut().enumerate() {
+            state.is_outdated = !self.empty.contains(&lane);
+        }
     }
 
     /// Returns when the next instance is made, if one was lost.

@@ -183,7 +183,9 @@ impl Dispatcher {
         if matches!(outcome, Outcome::Park) {
             active.expect_parked();
         }
-        if let (DueCall::Synced { subscription }, Outcome::Done | Outcome::Park) = (due, outcome) {
+        if let (DueCall::Synced { subscription }, Outcome::Done | Outcome::Park) = (due, outcome)
+            && active.subscriptions[*subscription].is_synced()
+        {
             active.announce_synced(*subscription, &self.status);
         }
     }

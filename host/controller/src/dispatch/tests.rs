@@ -5,6 +5,7 @@ mod commands;
 mod concurrency;
 mod crash_backoff;
 mod delivering;
+mod existing;
 mod failing;
 mod keys;
 mod losing_instances;

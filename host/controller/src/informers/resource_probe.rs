@@ -54,7 +54,9 @@ impl ResourceProbe {
         match shared.source.other_versions(resource).await {
             Ok(versions) if versions.is_empty() => {
                 let gone_since = *self.gone_since.get_or_insert_with(Instant::now);
-                let message = "the API server does not serve it".to_owned();
+                let similar = shared.source.similar(resource);
+                let meant = similar.map(|it| format!(" (did you mean {it}?)")).unwrap_or_default();
+                let message = format!("the API server does not serve it{meant}");
                 let is_gone = gone_since.elapsed() >= GONE_AFTER;
                 let hint = "apply the CustomResourceDefinition, or correct the resource in the plugin";
                 Probe::Absent { message, hint, is_gone }

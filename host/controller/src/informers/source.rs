@@ -28,6 +28,12 @@ pub trait ResourceSource: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// Returns the resource of the same group and version whose name is the closest, as far as is known.
+    fn similar(&self, resource: &GroupVersionResource) -> Option<GroupVersionResource> {
+        let _ = resource;
+        None
+    }
+
     /// Returns the list and watch of a served resource, for full objects or metadata.
     fn list_watch(
         &self,
@@ -83,6 +89,10 @@ impl ResourceSource for ApiSource {
 
     async fn other_versions(&self, resource: &GroupVersionResource) -> Result<Vec<String>, String> {
         self.discovery.other_versions(resource).await.map_err(|error| crate::chain::text(&error))
+    }
+
+    fn similar(&self, resource: &GroupVersionResource) -> Option<GroupVersionResource> {
+        self.discovery.similar(resource)
     }
 
     fn list_watch(

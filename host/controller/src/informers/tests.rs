@@ -35,6 +35,7 @@ struct Served {
     apis: HashMap<GroupVersionResource, FakeListWatch>,
     hidden: Vec<GroupVersionResource>,
     other_versions: Vec<String>,
+    similar: Option<GroupVersionResource>,
     /// Whether watches support streamed initial lists.
     streams: bool,
     n_probes: usize,
@@ -58,6 +59,10 @@ impl ResourceSource for FakeSource {
 
     async fn other_versions(&self, _: &GroupVersionResource) -> Result<Vec<String>, String> {
         Ok(self.0.lock().other_versions.clone())
+    }
+
+    fn similar(&self, _: &GroupVersionResource) -> Option<GroupVersionResource> {
+        self.0.lock().similar.clone()
     }
 
     fn list_watch(

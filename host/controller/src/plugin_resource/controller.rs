@@ -235,9 +235,7 @@ impl PluginResources {
         let invalid =
             |reason, message: String| Problem { stage: Stage::Read, reason, message, is_unknown: false };
         if let Some(at_once) = at_once::read(key, &json, &self.config.namespace) {
-            if !at_once.has_shadow {
-                self.forget_shadow(key);
-            }
+            self.forget_shadow_that_is_gone(key, &at_once);
             // The event may have come before the definition of an older spec was set.
             self.definitions.apply_at_once(&key.host_name(), at_once);
         }

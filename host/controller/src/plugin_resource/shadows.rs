@@ -8,7 +8,7 @@ use oarlock_component_source::{CachedComponent, Source};
 use super::at_once;
 use super::conditions::Stage;
 use super::controller::{PluginResources, READ_AGAIN};
-use super::definitions::PluginKey;
+use super::definitions::{AtOnce, PluginKey};
 use super::record::{FetchedAt, delay_after};
 use super::resolve::{Problem, of_fetch};
 use super::types::PluginSpec;
@@ -82,7 +82,8 @@ fn not_tried() -> Problem {
 
 impl PluginResources {
     /// Returns what is to be noted of the shadow of a spec, and queues it if it is to be fetched. Without a
-    /// spec, which cannot be read, the shadow of before runs on.
+    /// spec, which cannot be read, the shadow of before runs on, unless it is
+    /// [gone](Self::forget_shadow_that_is_gone).
     pub(super) fn note_shadow(
         &self,
         key: &PluginKey,
@@ -100,26 +101,37 @@ impl PluginResources {
         record
     }
 
-    /// Forgets the shadow of an object whose spec has none any more, whether the rest of the spec can be used
-    /// or not.
-    pub(super) fn forget_shadow(&self, key: &PluginKey) {
+    /// Forgets the shadow of an object whose spec has none any more, or names another account, whether the
+    /// rest of the spec can be used or not. Returns whether the shadow is forgotten.
+    pub(super) fn forget_shadow_that_is_gone(&self, key: &PluginKey, spec: &AtOnce) -> bool {
         if let Some(record) = self.records.lock().get_mut(key)
-            && record.shadow.take().is_some()
+            && let Some(shadow) = &record.shadow
         {
+            if spec.has_shadow && shadow.account == spec.account {
+                return false;
+            }
+            record.shadow = None;
             record.seen_changes = None;
         }
         self.host.statuses.set_refused_object(&shadow::name_of(&key.host_name()), None);
+        true
+    }
+
+    /// Does the same for the newest spec, which may wait to be resolved.
+    fn has_lost_shadow(&self, key: &PluginKey) -> bool {
+        let namespace = self.resolver().host_namespace;
+        let spec = self.object(key).and_then(|it| at_once::read(key, &it.json(), namespace));
+        spec.is_some_and(|spec| self.forget_shadow_that_is_gone(key, &spec))
     }
 
     /// Fetches the shadow of one object. Returns when to do it again.
     pub(super) async fn fetch_shadow(&self, key: &PluginKey) -> Option<Duration> {
+        if self.has_lost_shadow(key) {
+            return None;
+        }
         let ShadowRecord { source, account, fetched, .. } = self.records.lock().get(key)?.shadow.clone()?;
-        let resolver = self.resolver();
-        let result = resolver.shadow(&source, &account, fetched).await;
-        // The spec may have lost it meanwhile, and wait to be resolved.
-        let spec = self.object(key).and_then(|it| at_once::read(key, &it.json(), resolver.host_namespace));
-        if spec.is_some_and(|it| !it.has_shadow) {
-            self.forget_shadow(key);
+        let result = self.resolver().shadow(&source, &account, fetched).await;
+        if self.has_lost_shadow(key) {
             return None;
         }
         let (component, before, now, again) = {

@@ -174,7 +174,7 @@ impl PluginSlot {
         let number = self.generations.next_number();
         self.generations.fail(error.state(), &message);
         let active = self.active.get();
-        let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
+        let recorded = RecordedError { time: Timestamp::now(), message: error.in_status() };
         *self.refused.lock() = Some(recorded.clone());
         self.status.update(|status| {
             status.waits_for.clear();

@@ -287,6 +287,14 @@ pub enum HostEvent {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         stays_suspended: bool,
     },
+    /// An operator has every existing object delivered again.
+    ExistingDelivered {
+        /// The plugin's name for the subscription; none for all.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        subscription: Option<String>,
+        /// The most objects that this can be.
+        objects: u64,
+    },
     /// A subscription opened: its Listener receives notifications.
     SubscriptionOpened {
         /// The plugin's name for it.
@@ -525,6 +533,7 @@ impl HostEvent {
             | Self::PluginUnloaded { .. }
             | Self::PluginSuspended { .. }
             | Self::PluginResumed { .. }
+            | Self::ExistingDelivered { .. }
             | Self::PluginAccepted { .. }
             | Self::SourceReadable { .. }
             | Self::PluginExample { .. }

@@ -75,7 +75,7 @@ impl HostEvent {
             Self::LeadershipLost { lease } => {
                 write!(f, "lost the Lease {lease}. The host stops")
             }
-            Self::HostStopping => f.write_str("stopping"),
+            Self::HostStopping => f.write_str("stopping. A second signal ends the host at once"),
             Self::HostDrained { after_ms, calls_dropped, waiting } => {
                 let calls = Counted(*calls_dropped, "call");
                 write!(f, "stopped after {after_ms} ms: {calls} {} dropped, ", were(*calls_dropped))?;
@@ -189,6 +189,14 @@ impl HostEvent {
                     "its file or object does not suspend it any more. It stays suspended until `oarlock resume`"
                 }
             }),
+            Self::ExistingDelivered { subscription, objects } => {
+                let objects = Counted(*objects, "existing object");
+                write!(f, "delivers {objects} again, for `oarlock redeliver --existing`")?;
+                match subscription {
+                    Some(subscription) => write!(f, " of subscription {subscription}"),
+                    None => Ok(()),
+                }
+            }
             Self::SubscriptionOpened { subscription, resource, namespaces } => {
                 write!(f, "subscription {subscription} watches {resource} in ")?;
                 match namespaces {

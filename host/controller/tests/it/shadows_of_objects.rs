@@ -175,8 +175,17 @@ async fn a_shadow_that_is_removed_stays_removed_when_the_rest_of_the_spec_cannot
     spec["shadow"] = json!({"source": {"file": {"path": "hello.wasm"}}});
     objects.create("hello", spec).await;
     objects.condition("hello", "ShadowReady", "True", "Serving").await;
+    let status = without_a_shadow_after(&objects, json!({"shadow": null})).await;
+    assert_eq!(status["phase"], "Serving");
+    assert_eq!(n_loaded(&objects, "default.hello.shadow"), 1);
+    objects.rig.end().await;
+}
+
+/// Patches the spec, and with it a part that makes the spec unreadable. Returns the status, once it has no
+/// shadow.
+async fn without_a_shadow_after(objects: &Objects, mut spec: Value) -> Value {
     // The API server takes it for a size. A client that has the type of the spec cannot read it.
-    let spec = json!({"shadow": null, "instances": {"recycleAboveMemory": -1}});
+    spec["instances"] = json!({"recycleAboveMemory": -1});
     let patch = Patch::Merge(json!({"spec": spec}));
     let resource = ApiResource::erase::<Plugin>(&());
     let plugins = Api::<DynamicObject>::default_namespaced_with(objects.rig.client.clone(), &resource);
@@ -189,8 +198,22 @@ async fn a_shadow_that_is_removed_stays_removed_when_the_rest_of_the_spec_cannot
     })
     .await;
     assert!(status.to_string().contains("InvalidSpec"), "{status:#}");
-    assert_eq!(status["phase"], "Serving");
-    assert_eq!(n_loaded(&objects, "default.hello.shadow"), 1);
+    status
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shadow_is_not_fetched_as_an_account_that_a_spec_that_cannot_be_read_does_not_name() {
+    let objects = serving_with_a_shadow(Policy::default()).await;
+    let status = without_a_shadow_after(&objects, json!({"serviceAccountName": "other"})).await;
+    assert!(!status.to_string().contains("ShadowReady"), "{status:#}");
+    let phases = (&status["phase"], n_loaded(&objects, "default.hello.shadow"));
+    assert_eq!(phases, (&json!("Refused"), 1));
+    // The shadow is fetched again when the spec is readable: as the account that it names.
+    objects.account("other").await;
+    let readable = json!({"spec": {"instances": null}});
+    objects.plugins().patch("hello", &PatchParams::default(), &Patch::Merge(readable)).await.unwrap();
+    objects.condition("hello", "ShadowReady", "True", "Serving").await;
+    assert_eq!(n_loaded(&objects, "default.hello.shadow"), 2);
     objects.rig.end().await;
 }
 

@@ -44,6 +44,15 @@ pub struct ListenerStats {
     pub oldest_age: Duration,
 }
 
+/// How much [`ListenerHandle::replay`] delivers again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// How many initial adds wait.
+    pub n_objects: usize,
+    /// Whether the selection was applied to all objects. While it is not, there may be fewer initial adds.
+    pub is_exact: bool,
+}
+
 // === impl ListenerHandle ===
 
 impl ListenerHandle {
@@ -139,7 +148,7 @@ impl ListenerHandle {
     ///
     /// Deliveries in flight continue. Whatever [`finish`](Self::finish) says, they are not delivered again,
     /// save for a delete of an object that no longer exists.
-    pub fn replay(&self) {
+    pub fn replay(&self) -> Replayed {
         let shared = &self.shared;
         let mut loader = shared.loader.lock();
         let snapshot = self.processor.block_deltas(|indexer| {
@@ -148,6 +157,10 @@ impl ListenerHandle {
         });
         shared.expect_initial_adds();
         shared.load_snapshot(&mut loader, snapshot, true);
+        match &*loader {
+            None => Replayed { n_objects: shared.state.lock().backlog.n_initial(), is_exact: true },
+            Some(loader) => Replayed { n_objects: loader.n_objects(), is_exact: false },
+        }
     }
 
     /// Changes which namespaces the listener sees. Objects that become visible are delivered as initial adds.

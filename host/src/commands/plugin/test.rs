@@ -80,14 +80,16 @@ async fn once(args: &TestArgs, engine: &EngineConfig) -> Ended {
         prepare(&file, args, engine).await?;
         totals.plugin(&file, cases.len())?;
         for path in cases {
-            let case = Case::read(&path).map_err(Failure::caller)?;
             let (file, engine, accepts) = (file.clone(), engine.clone(), args.accept);
-            let name = case.name();
+            let name = name_of(&path);
             let plugin = file.name.clone();
             let began = Instant::now();
-            let verdict = tokio::task::spawn_blocking(move || run_case(file, case, engine, accepts))
-                .await
-                .map_err(Failure::running)??;
+            let verdict = match Case::read(&path) {
+                Ok(case) => tokio::task::spawn_blocking(move || run_case(file, case, engine, accepts))
+                    .await
+                    .map_err(Failure::running)??,
+                Err(error) => Verdict::Unreadable(error),
+            };
             let took = began.elapsed();
             totals.case(&name, &path, &verdict, took)?;
             lines.push(junit::Line { plugin, case: name, took, failure: verdict.failure() });
@@ -140,10 +142,10 @@ fn choose(args: &TestArgs) -> Result<Vec<Chosen>, Failure> {
         let mut others = Vec::new();
         if let Some(part) = &args.name {
             cases.retain(|path| {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy();
+                let name = name_of(path);
                 let is_chosen = name.contains(part);
                 if !is_chosen {
-                    others.push(name.into_owned());
+                    others.push(name);
                 }
                 is_chosen
             });
@@ -167,6 +169,11 @@ fn plugin_of(path: &Path) -> (&Path, Option<PathBuf>) {
         }
         None => (path, None),
     }
+}
+
+/// Returns the name of the case in a file.
+fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Returns the cases in a folder, sorted by name.

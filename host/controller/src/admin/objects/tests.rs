@@ -150,7 +150,8 @@ async fn promise_4_a_list_of_all_plugins_waits_for_its_turn_and_that_of_a_namesp
             let began = tokio::time::Instant::now();
             // Who may not read the page does not wait for it.
             assert_eq!((ask(&path, "ada").await.status().as_u16(), began.elapsed().as_secs()), (403, 0));
-            assert_eq!(ask(&path, "ops").await.status(), if waits { 503 } else { 200 }, "{path}");
+            assert_eq!(ask(&path, "ops").await.status(), 200, "{path}");
+            assert_eq!(!began.elapsed().is_zero(), waits, "{path}");
         }
     }
 }

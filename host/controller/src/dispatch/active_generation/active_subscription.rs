@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures::stream::{self, BoxStream, StreamExt};
 use oarlock_informer::{
     Listener,
-    listener::{Delivery, ListenerHandle},
+    listener::{Delivery, ListenerHandle, Replayed},
     object::Namespaces,
 };
 use tokio::sync::watch;
@@ -58,6 +58,8 @@ enum SyncedCall {
     Pending { not_before: Instant },
     /// The call is in progress.
     InProgress,
+    /// The call is in progress, and since it began all objects are delivered again: another one follows.
+    Superseded,
     /// The call cost the instance, and waits in crash back-off.
     Deferred,
     /// The plugin was notified.
@@ -152,6 +154,17 @@ impl ActiveSubscription {
         self.reset_synced_call();
     }
 
+    /// Delivers all objects again as initial adds while the plugin goes on, and returns how many.
+    pub(in crate::dispatch) fn deliver_existing(&mut self) -> Replayed {
+        let is_synced_in_progress = self.is_synced_in_progress();
+        let replayed = self.listener.replay();
+        self.reset_synced_call();
+        if is_synced_in_progress {
+            self.synced_call = SyncedCall::Superseded;
+        }
+        replayed
+    }
+
     /// Returns whether notifications have merged since the last question.
     pub(in crate::dispatch) fn has_merged(&mut self) -> bool {
         let n_merged = self.listener.stats().merged;
@@ -191,6 +204,7 @@ impl ActiveSubscription {
     /// Applies the outcome of an `on-synced` call.
     pub(in crate::dispatch) fn finish_synced(&mut self, outcome: Outcome) {
         match outcome {
+            _ if matches!(self.synced_call, SyncedCall::Superseded) => self.reset_synced_call(),
             Outcome::Done | Outcome::RequeueAfter(_) => {
                 self.synced_call = SyncedCall::Done;
                 self.n_synced_failures = 0;
@@ -215,7 +229,7 @@ impl ActiveSubscription {
 
     /// Returns whether the `on-synced` call is in progress.
     pub(super) fn is_synced_in_progress(&self) -> bool {
-        matches!(self.synced_call, SyncedCall::InProgress)
+        matches!(self.synced_call, SyncedCall::InProgress | SyncedCall::Superseded)
     }
 
     pub(in crate::dispatch) fn n_synced_failures(&self) -> u32 {

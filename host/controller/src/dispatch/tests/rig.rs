@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::control::Control;
 use crate::dispatch::call::{Answer, Call, Instance, MakeInstance};
 use crate::dispatch::generation::{ActiveView, Generation, GenerationSubscription, Switch};
 use crate::dispatch::health::GenerationHealth;
@@ -101,6 +102,8 @@ pub(super) struct Rig {
     pub(super) selector: &'static str,
     pub(super) conditions: Vec<contract::FieldCondition>,
     pub(super) resync_seconds: u32,
+    /// The names of further subscriptions to Pods.
+    pub(super) more: Vec<&'static str>,
     /// The plugin has a lister `pods` that wakes.
     pub(super) wakes: bool,
     pub(super) queue: PluginQueue,
@@ -108,6 +111,7 @@ pub(super) struct Rig {
     pub(super) health: Arc<GenerationHealth>,
     pub(super) lanes: LaneConfig,
     pub(super) commands: Commands,
+    metrics: Metrics,
     pub(super) leadership: Leadership,
     pub(super) drain: Drain,
     pub(super) busy_limit: BusyLimit,
@@ -187,14 +191,15 @@ impl Rig {
             Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource), Limits::default());
         let drain = Drain::new(DRAIN_TIMEOUT);
         let busy_limit = BusyLimit::new(1);
+        let metrics = Metrics::new(
+            statuses.clone(),
+            informers,
+            reporter.clone(),
+            ClientMetrics::default(),
+            Traces::default(),
+        );
         let shared = DispatcherShared {
-            metrics: Metrics::new(
-                statuses.clone(),
-                informers,
-                reporter.clone(),
-                ClientMetrics::default(),
-                Traces::default(),
-            ),
+            metrics: metrics.clone(),
             retry: retry.clone(),
             restart: RestartPolicy::default(),
             fault: FaultHook::new(fault),
@@ -210,8 +215,10 @@ impl Rig {
         let name: Arc<str> = "p".into();
         let status = PluginStatus::loading(name.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
         let handle = statuses.register(status);
+        let status = handle.clone();
         let (dispatcher, handle) = Dispatcher::new(name, shared, handle, queue.clone(), OwnWrites::default());
         let DispatcherHandle { switches, active, commands, suspension: _ } = handle;
+        status.set_commands(commands.clone());
         tasks.spawn("plugin p", Criticality::Essential, |token| dispatcher.run(token));
         Self {
             api,
@@ -234,12 +241,14 @@ impl Rig {
             selector: "",
             conditions: Vec::new(),
             resync_seconds: 0,
+            more: Vec::new(),
             wakes: false,
             queue,
             retry,
             health: Arc::default(),
             lanes: LaneConfig::single(),
             commands,
+            metrics,
             leadership,
             drain,
             busy_limit,
@@ -249,6 +258,19 @@ impl Rig {
             reporter,
             tasks,
             reports,
+        }
+    }
+
+    /// Returns the operations of the control socket.
+    pub(super) fn control(&self) -> Control {
+        Control {
+            statuses: self.statuses.clone(),
+            metrics: self.metrics.clone(),
+            reporter: self.reporter.clone(),
+            rollback: crate::reload::rollbacks().0,
+            host: Arc::default(),
+            leadership: self.leadership.clone(),
+            token: CancellationToken::new(),
         }
     }
 
@@ -297,6 +319,10 @@ impl Rig {
         subscription: GenerationSubscription,
     ) -> (Switch, oneshot::Receiver<()>) {
         let mut subscriptions = vec![subscription];
+        for name in &self.more {
+            let more = contract::Subscription { name: (*name).to_owned(), ..self.subscription() };
+            subscriptions.push(self.open(SubscriptionPlan::of(more).unwrap()));
+        }
         if self.wakes {
             let read = contract::Read {
                 name: "pods".to_owned(),

@@ -40,6 +40,16 @@ async fn a_resource_that_is_not_served_is_probed_until_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_absent_resource_is_reported_with_the_closest_one_that_is_served() {
+    let mut rig = Rig::new(Limits::default());
+    rig.source.hide(&pods());
+    rig.source.0.lock().similar = Some(GroupVersionResource::new("apps", "v1", "deployments"));
+    let _handle = rig.handle(Content::Full);
+    let HostEvent::ResourceAbsent { message, .. } = rig.event().await else { panic!("absent") };
+    assert_eq!(message, "the API server does not serve it (did you mean apps/v1/deployments?)");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_that_is_deleted_is_reported_once_and_probed_slowly() {
     let mut rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));

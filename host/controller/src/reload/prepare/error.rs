@@ -71,6 +71,15 @@ impl Error {
         }
     }
 
+    /// Returns the text for a status, which has no place for a hint. Other hints are about plugin files: a
+    /// status may be that of an object.
+    pub(in crate::reload) fn in_status(&self) -> String {
+        match self {
+            Self::Budget(refused) => format!("{self}. Fix: {}", refused.excess.hint()),
+            _ => self.to_string(),
+        }
+    }
+
     /// Returns the state of a generation that ends with this error.
     pub(in crate::reload) fn state(&self) -> GenerationState {
         match self {
@@ -121,6 +130,15 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::informers::{Excess, Resource};
+
+    #[test]
+    fn a_status_says_what_to_do_about_a_budget_without_room() {
+        let excess = Excess { of: Resource::Bytes, used: 4 << 20, limit: 3 << 20, is_share: false };
+        let refused = Refused { wanted: "full objects of v1/pods".to_owned(), excess };
+        insta::assert_snapshot!(Error::Budget(refused).in_status(), @"the budget has no room for full objects of v1/pods: the caches take 4 MiB, the limit is 3 MiB. Fix: raise --max-cache-bytes if the host has the memory, declare metadata only, or remove other plugins");
+        assert_eq!(Error::Unchanged.in_status(), "nothing has changed");
+    }
 
     #[test]
     fn the_hint_for_a_missing_component_names_the_key_of_the_file_that_names_it() {

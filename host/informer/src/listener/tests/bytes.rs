@@ -99,7 +99,9 @@ async fn a_superseded_state_in_flight_is_charged_until_its_delivery_ends() {
         |_, listener| {
             listener.abandon_in_flight();
         },
-        |_, listener| listener.replay(),
+        |_, listener| {
+            listener.replay();
+        },
         |_, listener| listener.set_namespaces(Namespaces::one("x")),
         |bench, _| {
             bench.put(Draft::new("a").field("spec", json!(2)));

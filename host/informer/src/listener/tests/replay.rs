@@ -29,6 +29,26 @@ async fn a_replay_delivers_existing_objects_and_keeps_deletes_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replay_returns_how_many_objects_it_delivers_and_whether_all_were_matched() {
+    let mut bench = Bench::new();
+    let condition =
+        FieldCondition::new("/metadata/name".parse().unwrap(), FieldTest::Differs("\"b\"".into()));
+    let conditions = vec![condition.unwrap()];
+    let mut listener = bench.listen(ListenerConfig { conditions, ..ListenerConfig::default() });
+    for name in ["a", "b", "c"] {
+        bench.put(name);
+    }
+    drain(&mut listener);
+    bench.delete("c");
+    assert_eq!(listener.replay(), Replayed { n_objects: 1, is_exact: true });
+    assert_eq!(drain(&mut listener), ["delete c@4", "add a@1 (initial)"]);
+    // More text than is matched at once.
+    bench.put(Draft::new("a").annotation("text", &"x".repeat(1 << 20)));
+    assert_eq!(listener.replay(), Replayed { n_objects: 2, is_exact: false });
+    assert_eq!(drain(&mut listener), ["add a@5 (initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replay_delivers_parked_objects_in_their_current_state() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();

@@ -6,7 +6,7 @@ use oarlock_controller::{
     config::PluginFile,
     report::{Counted, Lines},
 };
-use oarlock_plugin_test::{Checkpoint, Ran, RunError};
+use oarlock_plugin_test::{CaseError, Checkpoint, Ran, RunError};
 
 use crate::failure::{Ended, Failure};
 
@@ -17,6 +17,8 @@ pub(super) enum Verdict {
     Accepted,
     Differs(Ran),
     NotRun(RunError),
+    /// The file is no case, or cannot be read.
+    Unreadable(CaseError),
 }
 
 /// Prints cases as they end, and counts them.
@@ -27,6 +29,8 @@ pub(super) struct Shown {
     accepted: usize,
     /// A case failed by differences, which can be accepted.
     differs: bool,
+    /// The errors of files that are no cases.
+    unreadable: Vec<String>,
 }
 
 // === impl Verdict ===
@@ -48,6 +52,7 @@ impl Verdict {
                 };
                 Some(("not run".to_owned(), format!("{before}{}\n{hint}", Lines(error))))
             }
+            Self::Unreadable(error) => Some(("not read".to_owned(), format!("{}\n", Lines(error)))),
         }
     }
 }
@@ -87,10 +92,13 @@ impl Shown {
         let (counter, shown) = match verdict {
             Verdict::Passed => (&mut self.passed, "ok"),
             Verdict::Accepted => (&mut self.accepted, "accepted"),
-            Verdict::Differs(_) | Verdict::NotRun(_) => (&mut self.failed, "FAILED"),
+            Verdict::Differs(_) | Verdict::NotRun(_) | Verdict::Unreadable(_) => (&mut self.failed, "FAILED"),
         };
         *counter += 1;
         self.differs |= matches!(verdict, Verdict::Differs(_));
+        if let Verdict::Unreadable(error) = verdict {
+            self.unreadable.push(error.to_string());
+        }
         let mut text = format!("  {shown:<8}  {name:<40} {:>6} ms\n", took.as_millis());
         if let Some((_, details)) = verdict.failure() {
             text += &format!("    {}\n", path.display());
@@ -103,11 +111,15 @@ impl Shown {
 
     /// Prints the totals. Fails if a case failed.
     pub(super) fn end(&self) -> Ended {
-        let Self { passed, failed, accepted, differs } = self;
+        let Self { passed, failed, accepted, differs, unreadable } = self;
         let of_accepted = if *accepted == 0 { String::new() } else { format!(", {accepted} accepted") };
         print(&format!("{passed} passed, {failed} failed{of_accepted}\n"))?;
         if *failed == 0 {
             return Ok(());
+        }
+        // The caller has to change these files, whatever the others do.
+        if let [first, others @ ..] = &unreadable[..] {
+            return Err(Failure::caller(anyhow::anyhow!("{first}")).and(others.to_vec()));
         }
         let hint = differs.then_some(
             "correct the plugin or the case; `--accept` writes what happened into the cases, `--name PART` runs only some",

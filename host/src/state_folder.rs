@@ -1,18 +1,19 @@
 //! The folder for what a host keeps over restarts: the last good version of each plugin, and the versions
 //! that it does not try again.
 //!
-//! A host locks its folder: two hosts with the same plugins would overwrite each other's versions. The kernel
-//! drops the lock when the process ends, however it ends. Candidates for a Lease share the folder, as only
-//! the one that leads writes.
+//! A host locks its folder: two hosts with the same plugins would overwrite each other's versions. A host on
+//! standby writes too: it takes over which versions were rolled back. The kernel drops the lock when the
+//! process ends, however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
+use std::iter;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::{args::Environment, failure::Failure, private_folder::prepare};
 
-/// The file that is locked. It says which process has the folder for itself.
+/// The file that is locked. It says which process uses the folder.
 const LOCK: &str = "lock";
 
 /// The longest text that is read from the file: it is for messages only.
@@ -23,15 +24,6 @@ const MAX_OWNER: u64 = 256;
 pub(crate) struct StateFolder {
     pub(crate) path: PathBuf,
     _lock: File,
-}
-
-/// Which hosts may use the folder at the same time.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Users {
-    /// This one.
-    One,
-    /// The candidates for a Lease.
-    Candidates,
 }
 
 /// The result of an attempt to lock a folder.
@@ -46,7 +38,6 @@ enum Taken {
 pub(crate) fn state_folder(
     given: Option<PathBuf>,
     environment: &Environment,
-    users: Users,
 ) -> Result<Option<StateFolder>, Failure> {
     let is_given = given.is_some();
     let Some(path) = given.or_else(|| default_folder(environment)) else { return Ok(None) };
@@ -55,7 +46,7 @@ pub(crate) fn state_folder(
         let named = if is_given { "--state-dir" } else { "the state folder" };
         Failure::caller(error.context(format!("{named} {folder} cannot be used")))
     };
-    match take(&path, environment, users, |file| try_lock(file, users)) {
+    match take(&path, environment, File::try_lock) {
         Ok(Taken::Locked(lock)) => Ok(Some(StateFolder { path, _lock: lock })),
         Ok(Taken::InUse(owner)) => {
             let owner = if owner.is_empty() { owner } else { format!(": {owner}") };
@@ -76,15 +67,16 @@ pub(crate) fn state_folder(
 fn take(
     folder: &Path,
     environment: &Environment,
-    users: Users,
-    try_lock: impl FnOnce(&File) -> Result<(), TryLockError>,
+    try_lock: impl Fn(&File) -> Result<(), TryLockError>,
 ) -> io::Result<Taken> {
     prepare(folder)?;
     // Closed in the processes that this one starts, so none of them keeps the lock.
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(folder.join(LOCK))?;
-    match try_lock(&file) {
+    let is_interrupted = |tried: &Result<(), TryLockError>| matches!(tried, Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted);
+    let tried = iter::repeat_with(|| try_lock(&file)).find(|tried| !is_interrupted(tried));
+    match tried.unwrap_or(Ok(())) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut owner = String::new();
@@ -97,24 +89,11 @@ fn take(
             tracing::warn!(%folder, %error, "the folder cannot be locked; make sure that no other host uses it");
         }
     }
-    let owner = match users {
-        Users::One => {
-            let host = environment.hostname.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
-            format!("process {}{host}\n", std::process::id())
-        }
-        // Which of them runs is not known later.
-        Users::Candidates => String::new(),
-    };
+    let host = environment.hostname.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
+    let owner = format!("process {}{host}\n", std::process::id());
     // The disk may be full.
     let _ = file.set_len(0).and_then(|()| file.write_all(owner.as_bytes()));
     Ok(Taken::Locked(file))
-}
-
-fn try_lock(file: &File, users: Users) -> Result<(), TryLockError> {
-    match users {
-        Users::One => file.try_lock(),
-        Users::Candidates => file.try_lock_shared(),
-    }
 }
 
 /// Returns the default folder, whether it is usable or not; `None` without a home folder.
@@ -129,6 +108,7 @@ pub(crate) fn default_folder(environment: &Environment) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
@@ -137,7 +117,7 @@ mod tests {
     use super::*;
 
     fn state_folder(given: Option<PathBuf>, environment: &Environment) -> Result<Option<PathBuf>, Failure> {
-        Ok(super::state_folder(given, environment, Users::One)?.map(|it| it.path))
+        Ok(super::state_folder(given, environment)?.map(|it| it.path))
     }
 
     #[test]
@@ -171,45 +151,42 @@ mod tests {
         let home = Environment { home: Some(dir.path().to_owned()), ..Environment::default() };
         let pod = Environment { hostname: Some("oarlock-0".to_owned()), ..home.clone() };
         let default = dir.path().join(".local/state/oarlock");
-        let take = |given: Option<&Path>, environment, users| {
-            super::state_folder(given.map(Path::to_owned), environment, users)
-        };
-        let refused = |given: Option<&Path>, users| {
-            let text = take(given, &home, users).unwrap_err().text();
+        let take =
+            |given: Option<&Path>, environment| super::state_folder(given.map(Path::to_owned), environment);
+        let refused = |given: Option<&Path>| {
+            let text = take(given, &home).unwrap_err().text();
             text.replace(&dir.path().display().to_string(), "HOME")
                 .replace(&std::process::id().to_string(), "PID")
         };
-        let one = take(None, &home, Users::One).unwrap().unwrap();
-        insta::assert_snapshot!(refused(None, Users::One), @"
+        let one = take(None, &home).unwrap().unwrap();
+        insta::assert_snapshot!(refused(None), @"
         the state folder HOME/.local/state/oarlock cannot be used: another host uses it: process PID
         hint: end that host first, or give this one a folder of its own with --state-dir
         ");
-        assert!(refused(Some(&default), Users::Candidates).starts_with("--state-dir "));
-        // A process that another test starts has the lock too, until it runs its program.
-        let retake = |users| {
-            let again = || take(Some(&default), &pod, users).map_err(|it| it.text());
-            wait_until_blocking("the end of the lock", LIMIT, again).unwrap()
-        };
         drop(one);
-        let one = retake(Users::One);
-        insta::assert_snapshot!(refused(Some(&default), Users::One), @"
+        // A process that another test starts has the lock too, until it runs its program.
+        let again = || take(Some(&default), &pod).map_err(|it| it.text());
+        let one = wait_until_blocking("the end of the lock", LIMIT, again).unwrap();
+        insta::assert_snapshot!(refused(Some(&default)), @"
         --state-dir HOME/.local/state/oarlock cannot be used: another host uses it: process PID on oarlock-0
         hint: end that host first, or give this one a folder of its own with --state-dir
         ");
         drop(one);
-        let candidates = [retake(Users::Candidates), retake(Users::Candidates)];
-        insta::assert_snapshot!(refused(Some(&default), Users::One), @"
-        --state-dir HOME/.local/state/oarlock cannot be used: another host uses it
-        hint: end that host first, or give this one a folder of its own with --state-dir
-        ");
-        drop(candidates);
     }
 
     #[test]
     fn a_folder_of_a_file_system_without_locks_is_used() {
         let dir = tempfile::tempdir().unwrap();
         let without = |_: &File| Err(TryLockError::Error(io::ErrorKind::Unsupported.into()));
-        let taken = take(dir.path(), &Environment::default(), Users::One, without).unwrap();
+        let taken = take(dir.path(), &Environment::default(), without).unwrap();
         assert!(matches!(taken, Taken::Locked(_)));
+        let n_tries = Cell::new(0);
+        let interrupted_once = |file: &File| match n_tries.replace(n_tries.get() + 1) {
+            0 => Err(TryLockError::Error(io::ErrorKind::Interrupted.into())),
+            _ => file.try_lock(),
+        };
+        let taken = take(dir.path(), &Environment::default(), interrupted_once).unwrap();
+        assert!(matches!(taken, Taken::Locked(_)));
+        assert_eq!(n_tries.get(), 2);
     }
 }

@@ -243,7 +243,8 @@ impl Control {
     ) -> Result<Vec<ExistingOf>, Refusal> {
         self.check_leads()?;
         let commands = self.commands(plugin)?;
-        let answer = answered(plugin, commands.deliver_existing(subscription.clone())).await?;
+        let answer = tokio::time::timeout(ANSWER_LIMIT, commands.deliver_existing(subscription.clone()));
+        let answer = answer.await.map_err(|_| Refusal::busy_and_forgotten(plugin, ANSWER_LIMIT))?;
         answer.map_err(|error| Refusal::existing(plugin, subscription.as_deref(), error))
     }
 

@@ -329,7 +329,7 @@ impl Runtime {
                 false => 0,
             };
             tasks.token().cancel();
-            reporter.report(HostEvent::HostStopping);
+            reporter.report(HostEvent::HostStopping { asked: token.is_cancelled() });
             (Instant::now(), waiting)
         };
         let (ended, (since, waiting)) = tokio::join!(supervisor.run(), stopping);

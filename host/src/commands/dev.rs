@@ -38,7 +38,7 @@ use crate::{
     connect::{self, Connection},
     failure::{Ended, Failure},
     shutdown::Requests,
-    state_folder::{self, StateFolder, Users},
+    state_folder::{self, StateFolder},
 };
 
 /// How long the calls in progress may take at the end: a developer waits for it.
@@ -195,7 +195,7 @@ async fn serve(
 impl StateDir {
     fn new(given: Option<PathBuf>, environment: &Environment) -> Result<Self, Failure> {
         if given.is_some() {
-            let named = state_folder::state_folder(given, environment, Users::One)?;
+            let named = state_folder::state_folder(given, environment)?;
             let path = named.as_ref().map(|it| it.path.clone());
             return Ok(Self { path, _named: named, _temporary: None });
         }

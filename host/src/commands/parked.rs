@@ -120,11 +120,21 @@ pub(crate) async fn deliver_again(
 /// Returns how many existing objects are delivered again, and of which subscriptions.
 fn existing(n_objects: u64, done: &Value) -> String {
     let subscriptions = done["subscriptions"].as_array().into_iter().flatten().map(|it| {
-        let at_most = if it["at-most"] == true { "at most " } else { "" };
-        format!("{} {at_most}{}", it["name"].as_str().unwrap_or_default().escape_debug(), it["objects"])
+        let note = match (it["forbidden"] == true, it["paused"] == true) {
+            (true, _) => ": forbidden, none is delivered",
+            (false, true) => ": paused, they wait",
+            (false, false) => "",
+        };
+        let name = it["name"].as_str().unwrap_or_default().escape_debug();
+        format!("{name} {}{}{note}", at_most(it), it["objects"])
     });
     let subscriptions: Vec<_> = subscriptions.collect();
-    format!("{} again ({})", Counted(n_objects, "existing object"), subscriptions.join(", "))
+    let n_objects = Counted(n_objects, "existing object");
+    format!("{}{n_objects} again ({})", at_most(done), subscriptions.join("; "))
+}
+
+fn at_most(counted: &Value) -> &'static str {
+    if counted["at-most"] == true { "at most " } else { "" }
 }
 
 fn table(parked: &[ParkedOf], is_wide: bool) -> Table {
@@ -269,8 +279,15 @@ mod tests {
         let done = json!({"subscriptions": [{"name": "pods", "objects": 1}]});
         assert_eq!(existing(1, &done), "1 existing object again (pods 1)");
         let many = json!({"name": "nodes", "objects": 9, "at-most": true});
-        let done = json!({"subscriptions": [{"name": "pods", "objects": 0}, many]});
-        assert_eq!(existing(9, &done), "9 existing objects again (pods 0, nodes at most 9)");
+        let done = json!({"at-most": true, "subscriptions": [{"name": "pods", "objects": 0}, many]});
+        assert_eq!(existing(9, &done), "at most 9 existing objects again (pods 0; nodes at most 9)");
+        let done = json!({"subscriptions": [
+            {"name": "pods", "objects": 2, "paused": true},
+            {"name": "nodes", "objects": 0, "forbidden": true},
+        ]});
+        let expected =
+            "2 existing objects again (pods 2: paused, they wait; nodes 0: forbidden, none is delivered)";
+        assert_eq!(existing(2, &done), expected);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
     connect::{self, Connection},
     failure::{Ended, Failure},
     shutdown::Requests,
-    state_folder::{self, Users},
+    state_folder,
 };
 
 /// The longest time between two looks of a host on standby at the Lease.
@@ -51,9 +51,8 @@ pub(crate) async fn run(
         false => None,
     };
     let prepared = hosting::prepare(&host, &plugins).await?;
-    let users = if election.is_some() { Users::Candidates } else { Users::One };
     // In use until this function returns.
-    let kept = state_folder::state_folder(state_dir, environment, users)?;
+    let kept = state_folder::state_folder(state_dir, environment)?;
     let state_dir = kept.as_ref().map(|it| it.path.clone());
     let mut requests = Requests::listen();
     let acknowledged_within = election.as_ref().map(Candidacy::acknowledged_within);

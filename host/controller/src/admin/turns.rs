@@ -28,7 +28,8 @@ use crate::metrics::Page;
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a client may take to read its page while another one waits for its turn. Shorter than
-/// [`PATIENCE`], so that no client alone has the next one refused.
+/// [`PATIENCE`], so that one client alone has the next one refused only if it took the difference to make
+/// its page.
 pub(super) const READ_LIMIT: Duration = Duration::from_secs(4);
 
 /// What a client does that got no turn: the value of `Retry-After`, in seconds.

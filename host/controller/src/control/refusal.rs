@@ -123,6 +123,15 @@ impl Refusal {
             ))
     }
 
+    /// The same for a command that is not carried out when its caller has gone.
+    pub(super) fn busy_and_forgotten(plugin: &str, limit: Duration) -> Self {
+        let error = format!(
+            "plugin {plugin} is in a call since {} s; nothing is delivered again, try it when the call ends",
+            limit.as_secs()
+        );
+        Self { error, ..Self::busy(plugin, limit) }
+    }
+
     /// The plugin is suspended by its file or object, which a command does not change.
     pub(super) fn suspended_by_definition(plugin: &str) -> Self {
         let error = format!("plugin {plugin} stays suspended: its file or object has `suspend: true`");
@@ -161,11 +170,13 @@ impl Refusal {
                     "`kubectl oarlock dead-letters {}` lists what is parked",
                     object.arguments()
                 )),
-            RedeliverError::UnknownSubscription(_) | RedeliverError::NoSubscription => {
-                refusal(StatusCode::NOT_FOUND)
-                    .hint(format!("oarlock plugins {plugin} lists its subscriptions"))
-                    .kubectl_hint(format!("`kubectl get {object} -o yaml` lists its subscriptions"))
-            }
+            RedeliverError::UnknownSubscription(_) => refusal(StatusCode::NOT_FOUND)
+                .hint(format!("oarlock plugins {plugin} lists its subscriptions"))
+                .kubectl_hint(format!("`kubectl get {object} -o yaml` lists its subscriptions")),
+            RedeliverError::NoSubscription => refusal(StatusCode::CONFLICT).hint(
+                "`--existing` is for plugins with subscriptions; a schedule, or a lister that wakes, queues its \
+                 keys by itself",
+            ),
             RedeliverError::NotServing => refusal(StatusCode::CONFLICT)
                 .hint(format!("oarlock plugins {plugin} shows what it waits for"))
                 .kubectl_hint(format!("`kubectl describe {object}` shows what it waits for")),
@@ -317,6 +328,15 @@ mod tests {
                 "kubectl oarlock resume --cluster r4",
                 "kubectl oarlock top --cluster r4",
             ]
+        );
+        let none = Refusal::existing("ta.r3", None, RedeliverError::NoSubscription);
+        assert_eq!(none.status, StatusCode::CONFLICT);
+        let hint = none.for_kubectl().hint.unwrap();
+        assert!(hint.starts_with("`--existing` is for plugins with subscriptions"), "{hint}");
+        let busy = Refusal::busy_and_forgotten("ta.r3", Duration::from_secs(60));
+        assert_eq!(
+            busy.error,
+            "plugin ta.r3 is in a call since 60 s; nothing is delivered again, try it when the call ends"
         );
         let standby = Refusal::standby("a_1");
         assert!(standby.hint.as_deref().unwrap().ends_with("Or use `kubectl oarlock`"));

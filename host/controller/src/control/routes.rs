@@ -88,6 +88,9 @@ struct Resumed {
 #[derive(Debug, Serialize)]
 pub(crate) struct Redelivered {
     redelivered: u64,
+    /// There may be fewer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_most: bool,
     /// Those that exist, by subscription.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     subscriptions: Vec<ExistingOf>,
@@ -183,8 +186,8 @@ pub(crate) async fn redeliver(
     let what = match what {
         RedeliverRequest::Existing { subscription } => {
             let subscriptions = control.deliver_existing(&plugin, subscription).await?;
-            let redelivered = subscriptions.iter().map(|it| it.objects as u64).sum();
-            return Ok(Json(Done { plugin, what: Redelivered { redelivered, subscriptions } }));
+            let (redelivered, at_most) = ExistingOf::total(&subscriptions);
+            return Ok(Json(Done { plugin, what: Redelivered { redelivered, at_most, subscriptions } }));
         }
         RedeliverRequest::All => Redeliver::All,
         RedeliverRequest::Object { subscription, namespace, name } => {
@@ -193,7 +196,8 @@ pub(crate) async fn redeliver(
         RedeliverRequest::Key { kind, namespace, name } => Redeliver::Key { kind, namespace, name },
     };
     let redelivered = control.redeliver(&plugin, what).await?;
-    Ok(Json(Done { plugin, what: Redelivered { redelivered, subscriptions: Vec::new() } }))
+    let what = Redelivered { redelivered, at_most: false, subscriptions: Vec::new() };
+    Ok(Json(Done { plugin, what }))
 }
 
 pub(crate) async fn roll_back(

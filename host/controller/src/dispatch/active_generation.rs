@@ -356,6 +356,11 @@ impl ActiveGeneration {
         }
     }
 
+    /// Returns whether a call in progress is followed by another one, however it ends: it is not parked.
+    pub(super) fn is_superseded(&self, due: &DueCall) -> bool {
+        matches!(due, DueCall::Synced { subscription } if self.subscriptions[*subscription].is_synced_superseded())
+    }
+
     /// Returns a due call that was taken and is not made: it is due again.
     pub(super) fn give_back(&mut self, due: &DueCall, queue: &PluginQueue) {
         match due {

@@ -34,7 +34,7 @@ pub(crate) enum Call<'a> {
 
 /// A notification, and the values of the declared fields in its states.
 pub(crate) struct NotificationCall<'a> {
-    plan: &'a SubscriptionPlan,
+    pub(super) plan: &'a SubscriptionPlan,
     pub(super) notification: &'a Notification,
     old: Values<'a>,
     new: Values<'a>,

@@ -180,6 +180,8 @@ impl Dispatcher {
                 };
                 let _ = answer.send(redelivered);
             }
+            // An operator whose command ended without an answer may have given it again.
+            Command::DeliverExisting(_, answer) if answer.is_closed() => {}
             Command::DeliverExisting(subscription, answer) => {
                 let _ = answer.send(self.deliver_existing(active, subscription.as_deref()));
             }

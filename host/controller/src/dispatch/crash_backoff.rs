@@ -192,6 +192,12 @@ impl<K: Clone + Eq + Hash, V: Eq> CrashBackoff<K, V> {
         }
     }
 
+    /// Gives each parked call that `which` selects one more try.
+    pub(super) fn release_those(&mut self, which: impl Fn(&K) -> bool) {
+        let selected = self.entries.iter_mut().filter(|(key, _)| which(key));
+        selected.for_each(|(_, entry)| entry.is_parked = false);
+    }
+
     /// Makes a call wait for its try, and returns when that is due at the earliest.
     fn wait(&mut self, key: &K, policy: &RetryPolicy) -> Instant {
         let now = Instant::now();

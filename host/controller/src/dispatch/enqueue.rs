@@ -48,6 +48,11 @@ impl EnqueueRule {
         matches!(self.target, Target::Nothing)
     }
 
+    /// Returns whether the keys that objects name have this kind.
+    pub(super) fn has_kind(&self, kind: &str) -> bool {
+        !self.is_nothing() && self.kind == kind
+    }
+
     /// Returns the key that a state of an object names; `None` if it names none.
     #[must_use]
     pub(crate) fn key(&self, object: &Object) -> Option<WorkKey> {

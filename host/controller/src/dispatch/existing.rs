@@ -7,8 +7,9 @@ use oarlock_informer::listener::Replayed;
 use serde::Serialize;
 
 use super::Dispatcher;
-use super::active_generation::ActiveGeneration;
+use super::active_generation::{ActiveGeneration, DeliveryState};
 use super::commands::RedeliverError;
+use super::due_call::CallKey;
 use crate::report::HostEvent;
 
 /// How many objects a subscription delivers again.
@@ -20,6 +21,22 @@ pub(crate) struct ExistingOf {
     /// There may be fewer: the selection of the subscription is still applied to them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) at_most: bool,
+    /// The account may not watch them: none is delivered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) forbidden: bool,
+    /// Whether the account may watch them is unknown: they wait.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) paused: bool,
+}
+
+// === impl ExistingOf ===
+
+impl ExistingOf {
+    /// Returns how many objects all these subscriptions deliver again, and whether there may be fewer.
+    pub(crate) fn total(existing: &[Self]) -> (u64, bool) {
+        let objects = existing.iter().map(|it| it.objects as u64).sum();
+        (objects, existing.iter().any(|it| it.at_most))
+    }
 }
 
 // === impl Dispatcher ===
@@ -41,10 +58,9 @@ impl Dispatcher {
                 shown.synced = subscription.is_synced();
             }
         });
-        active.reporter.report(HostEvent::ExistingDelivered {
-            subscription: subscription.map(str::to_owned),
-            objects: existing.iter().map(|it| it.objects as u64).sum(),
-        });
+        let (objects, at_most) = ExistingOf::total(&existing);
+        let subscription = subscription.map(str::to_owned);
+        active.reporter.report(HostEvent::ExistingDelivered { subscription, objects, at_most });
         Ok(existing)
     }
 }
@@ -64,8 +80,6 @@ impl ActiveGeneration {
             Some(_) if !self.is_stateless && names.len() > 1 => return Err(RedeliverError::KeepsState),
             _ => {}
         }
-        // As at a switch to another version, what was parked for its losses gets one more try.
-        self.crash_backoff.release_parked(&self.retry);
         if !self.is_stateless {
             // What the instance knows, it would receive a second time.
             self.lanes.replace_instances();
@@ -75,10 +89,21 @@ impl ActiveGeneration {
             if it.plan.wakes.is_some() || subscription.is_some_and(|chosen| it.plan.name != chosen) {
                 continue;
             }
+            // As at a switch to another version, what was parked for its losses gets one more try.
+            self.crash_backoff.release_those(|key| match key {
+                CallKey::Object(of, _) | CallKey::Synced(of) => *of == index,
+                CallKey::Work(key) => it.plan.enqueue.has_kind(&key.kind),
+            });
             // They are checked again among all other objects.
             self.crash_backoff.forget_waiting(|key| key.subscription() == Some(index));
             let Replayed { n_objects, is_exact } = it.deliver_existing();
-            existing.push(ExistingOf { name: it.plan.name.clone(), objects: n_objects, at_most: !is_exact });
+            existing.push(ExistingOf {
+                name: it.plan.name.clone(),
+                objects: n_objects,
+                at_most: !is_exact,
+                forbidden: it.state == DeliveryState::Forbidden,
+                paused: it.state == DeliveryState::Closed,
+            });
         }
         Ok(existing)
     }

@@ -48,7 +48,11 @@ impl Dispatcher {
         error: &CallError,
     ) -> Loss {
         let about = due.describe(active);
-        let loss = active.crash_backoff.lost(due.key(), due.version(&self.queue), &active.retry);
+        let mut loss = active.crash_backoff.lost(due.key(), due.version(&self.queue), &active.retry);
+        if loss.again_after.is_none() && active.is_superseded(due) {
+            active.crash_backoff.release(&due.key());
+            loss.again_after = Some(active.retry.back_off(loss.losses));
+        }
         if loss.again_after.is_none() {
             let note = ParkedNote::new("instance-lost", loss.losses, &error.to_string());
             active.note_parked(due.key(), note, &self.queue);

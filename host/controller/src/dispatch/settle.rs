@@ -146,6 +146,7 @@ impl Dispatcher {
             }
             Failure::Terminal(message) => (message, None, "terminal"),
         };
+        let retry_after = if active.is_superseded(due) { Some(Duration::ZERO) } else { retry_after };
         if retry_after.is_none() {
             let note = ParkedNote::new(reason, n_failures, &message);
             active.note_parked(due.key(), note, &self.queue);

@@ -108,8 +108,11 @@ pub enum HostEvent {
         /// The Lease: namespace and name.
         lease: String,
     },
-    /// The host was asked to stop.
-    HostStopping,
+    /// The host stops.
+    HostStopping {
+        /// Whether it was asked to. Otherwise a part of it has failed, or it is no longer leader.
+        asked: bool,
+    },
     /// The host has stopped: no call is in progress.
     HostDrained {
         /// The time since the host was asked to stop, in milliseconds.
@@ -292,8 +295,10 @@ pub enum HostEvent {
         /// The plugin's name for the subscription; none for all.
         #[serde(skip_serializing_if = "Option::is_none")]
         subscription: Option<String>,
-        /// The most objects that this can be.
         objects: u64,
+        /// There may be fewer.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        at_most: bool,
     },
     /// A subscription opened: its Listener receives notifications.
     SubscriptionOpened {
@@ -526,7 +531,7 @@ impl HostEvent {
             | Self::StandingBy { .. }
             | Self::OtherLeads { .. }
             | Self::Leading
-            | Self::HostStopping
+            | Self::HostStopping { .. }
             | Self::HostDrained { .. }
             | Self::PluginCompiling { .. }
             | Self::PluginLoaded { .. }

@@ -75,7 +75,10 @@ impl HostEvent {
             Self::LeadershipLost { lease } => {
                 write!(f, "lost the Lease {lease}. The host stops")
             }
-            Self::HostStopping => f.write_str("stopping. A second signal ends the host at once"),
+            Self::HostStopping { asked: true } => {
+                f.write_str("stopping. A second signal ends the host at once")
+            }
+            Self::HostStopping { asked: false } => f.write_str("stopping"),
             Self::HostDrained { after_ms, calls_dropped, waiting } => {
                 let calls = Counted(*calls_dropped, "call");
                 write!(f, "stopped after {after_ms} ms: {calls} {} dropped, ", were(*calls_dropped))?;
@@ -189,9 +192,10 @@ impl HostEvent {
                     "its file or object does not suspend it any more. It stays suspended until `oarlock resume`"
                 }
             }),
-            Self::ExistingDelivered { subscription, objects } => {
+            Self::ExistingDelivered { subscription, objects, at_most } => {
+                let at_most = if *at_most { "at most " } else { "" };
                 let objects = Counted(*objects, "existing object");
-                write!(f, "delivers {objects} again, for `oarlock redeliver --existing`")?;
+                write!(f, "delivers {at_most}{objects} again, for `oarlock redeliver --existing`")?;
                 match subscription {
                     Some(subscription) => write!(f, " of subscription {subscription}"),
                     None => Ok(()),

@@ -50,7 +50,7 @@ fn a_guest_log_line_cannot_forge_another_line() {
 #[test]
 fn every_json_line_has_its_level() {
     for (event, level) in [
-        (HostEvent::HostStopping, "info"),
+        (HostEvent::HostStopping { asked: true }, "info"),
         (HostEvent::WatchTrouble { resource: "v1/pods".into(), message: "no".into() }, "warn"),
         (HostEvent::ReportsDropped { count: 1 }, "error"),
         (
@@ -246,7 +246,7 @@ async fn unread_lines_take_no_more_memory_than_the_limit() {
 #[tokio::test]
 async fn lines_without_text_count_with_their_own_size() {
     let (reporter, mut reports) = channel(Config { max_bytes: 1 << 20, ..Config::default() });
-    (0..100_000).for_each(|_| reporter.report(HostEvent::HostStopping));
+    (0..100_000).for_each(|_| reporter.report(HostEvent::HostStopping { asked: true }));
     let (n_lines, n_dropped) = received(&mut reports).await;
     assert!(n_lines * size_of::<Line>() <= 1 << 20 && n_dropped > 90_000, "{n_lines} and {n_dropped}");
 }
@@ -267,12 +267,12 @@ async fn a_plugin_that_floods_its_log_leaves_room_for_other_plugins_and_the_host
         (0..1000).for_each(|_| other.report(long_log(1000)));
     }
     let before = reporter.dropped();
-    reporter.report(HostEvent::HostStopping);
+    reporter.report(HostEvent::HostStopping { asked: true });
     assert_eq!(reporter.dropped(), before, "the host still has room");
     let mut received_from = Vec::new();
     while let Some(line) = next_now(&mut reports) {
         received_from.extend(line.plugin.map(|plugin| plugin.to_string()));
-        if matches!(line.event, HostEvent::HostStopping) {
+        if matches!(line.event, HostEvent::HostStopping { .. }) {
             received_from.push("the host".to_owned());
         }
     }

@@ -257,6 +257,7 @@ async fn a_standby_loads_plugins_leads_after_a_release_and_a_host_that_loses_its
     assert_eq!(two.leader_metric().await, r#"leader_election_master_status{name="hosts"} 0"#);
 
     one.token.cancel();
+    assert_eq!(one.event("host-stopping").await["asked"], true);
     one.ended().await.unwrap();
     two.event("leading").await;
 
@@ -264,6 +265,7 @@ async fn a_standby_loads_plugins_leads_after_a_release_and_a_host_that_loses_its
     let leases: Api<Lease> = Api::namespaced(client, "default");
     let patch = json!({"spec": {"holderIdentity": "three", "leaseTransitions": 7}});
     leases.patch("hosts", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    assert_eq!(two.event("host-stopping").await["asked"], false);
     let error = two.ended().await.unwrap_err();
     assert_eq!(error.to_string(), "the host lost the Lease default/hosts: start it again, and it stands by");
     let lease = leases.get("hosts").await.unwrap().spec.unwrap();

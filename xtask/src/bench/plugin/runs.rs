@@ -320,7 +320,7 @@ pub(super) fn paced(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let control = Control::new(server.url())?;
     let declared = json!({"fields": CHANGING});
     let runs = [
-        (0, many(1, &json!({"selector": NONE, "fields": CHANGING}))),
+        (0_u32, many(1, &json!({"selector": NONE, "fields": CHANGING}))),
         (1, many(1, &declared)),
         (10, many(10, &declared)),
     ];
@@ -330,10 +330,15 @@ pub(super) fn paced(bench: &Bench, figures: &mut Figures) -> Result<()> {
             let mut host = bench.start(&server, files)?;
             control.post(&format!("start?rate={RATE}"))?;
             pause(Duration::from_secs(first));
+            let (delivered, _) = host.handled()?;
             let (before, began) = (host.cpu()?, Instant::now());
             pause(Duration::from_secs(seconds));
             let n_events = began.elapsed().as_secs_f64() * RATE as f64;
             let us = (host.cpu()? - before).as_secs_f64() * 1e6 / n_events;
+            let (after, _) = host.handled()?;
+            let handled = (after - delivered) as f64;
+            let expected = n_events * f64::from(*n);
+            ensure!((handled - expected).abs() <= expected / 20.0, "{handled} of {expected} were handled");
             Bench::note(figures, &format!("paced_event_us_{n}_plugins"), us);
         }
         peers::paced(bench, &server, seconds * RATE, RATE, figures)?;

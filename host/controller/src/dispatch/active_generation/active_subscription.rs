@@ -232,6 +232,11 @@ impl ActiveSubscription {
         matches!(self.synced_call, SyncedCall::InProgress | SyncedCall::Superseded)
     }
 
+    /// Returns whether another `on-synced` call follows the one in progress, however that ends.
+    pub(super) fn is_synced_superseded(&self) -> bool {
+        matches!(self.synced_call, SyncedCall::Superseded)
+    }
+
     pub(in crate::dispatch) fn n_synced_failures(&self) -> u32 {
         self.n_synced_failures
     }

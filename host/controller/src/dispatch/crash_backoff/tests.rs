@@ -100,3 +100,15 @@ async fn a_call_that_may_not_be_made_blocks_no_other() {
     assert!(!backoff.is_waiting(&"closed"));
     assert_eq!(backoff.check(&"closed", || "1", &policy), Decision::Defer);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_call_gets_one_more_try_if_it_is_selected() {
+    let policy = policy();
+    let mut backoff = Backoff::new();
+    for key in ["a", "b", "a", "b", "a", "b"] {
+        backoff.lost(key, "1", &policy);
+    }
+    backoff.release_those(|key| *key == "a");
+    assert_eq!(backoff.check(&"a", || "1", &policy), Decision::Defer);
+    assert_eq!(backoff.check(&"b", || "1", &policy), Decision::Park);
+}

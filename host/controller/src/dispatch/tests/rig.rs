@@ -56,6 +56,8 @@ type Script = Arc<dyn Fn(&ReceivedCall) -> Answering + Send + Sync>;
 pub(super) struct ReceivedCall {
     /// Such as `add a@2`, `update a@2-3`, `delete a@4`, `synced 0`, `reconcile pods a`.
     pub(super) text: String,
+    /// The name of its subscription; empty for a key.
+    pub(super) subscription: String,
     /// The number of the instance, counted from one over all generations.
     pub(super) instance: usize,
     /// How often an instance received the same text before.
@@ -70,6 +72,8 @@ pub(super) struct Guests {
     received: watch::Sender<Vec<ReceivedCall>>,
     /// How long each call takes.
     pub(super) takes: Arc<Mutex<Duration>>,
+    /// How long it takes to make an instance.
+    pub(super) making_takes: Arc<Mutex<Duration>>,
     /// The size of each instance's memory.
     pub(super) memory_bytes: Arc<Mutex<u64>>,
     /// Whether each further instance traps at its start.
@@ -225,6 +229,7 @@ impl Rig {
             guests: Guests {
                 received: watch::Sender::new(Vec::new()),
                 takes: Arc::default(),
+                making_takes: Arc::default(),
                 memory_bytes: Arc::default(),
                 cannot_start: Arc::default(),
                 alive: Arc::default(),
@@ -532,6 +537,10 @@ fn pods_resource() -> GroupVersionResource {
 #[async_trait]
 impl MakeInstance for Maker {
     async fn make(&self) -> Result<Box<dyn Instance>, CallError> {
+        let takes = *self.guests.making_takes.lock();
+        if !takes.is_zero() {
+            tokio::time::sleep(takes).await;
+        }
         let mut instances = self.guests.instances.lock();
         *instances += 1;
         if *self.guests.cannot_start.lock() {
@@ -549,15 +558,15 @@ impl Instance for Guest {
     }
 
     async fn call(&mut self, call: &Call<'_>) -> Answering {
-        let text = match call {
-            Call::Notification(call) => describe(call.notification),
-            Call::Synced(synced) => format!("synced {}", synced.remaining),
-            Call::Reconcile(key) => format!("reconcile {} {}", key.kind, key.object.name),
+        let (text, subscription) = match call {
+            Call::Notification(call) => (describe(call.notification), call.plan.name.clone()),
+            Call::Synced(synced) => (format!("synced {}", synced.remaining), synced.subscription.clone()),
+            Call::Reconcile(key) => (format!("reconcile {} {}", key.kind, key.object.name), String::new()),
         };
         let _guard = self.guests.begin(&text);
         let takes = *self.guests.takes.lock();
         let after = self.guests.began.elapsed();
-        let mut received = ReceivedCall { text, instance: self.number, n_before: 0, after };
+        let mut received = ReceivedCall { text, subscription, instance: self.number, n_before: 0, after };
         self.guests.received.send_modify(|all| {
             received.n_before = all.iter().filter(|it| it.text == received.text).count();
             all.push(received.clone());

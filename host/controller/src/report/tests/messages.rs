@@ -21,7 +21,8 @@ fn examples() -> Vec<HostEvent> {
         HostEvent::OtherLeads { identity: text("node-2_7c") },
         HostEvent::Leading,
         HostEvent::LeadershipLost { lease: text("oarlock/oarlock") },
-        HostEvent::HostStopping,
+        HostEvent::HostStopping { asked: true },
+        HostEvent::HostStopping { asked: false },
         HostEvent::HostDrained { after_ms: 120, calls_dropped: 1, waiting: 7 },
         HostEvent::HostDrained { after_ms: 120, calls_dropped: 2, waiting: 1 },
         HostEvent::CallsDropped { calls: 1, after_ms: 20_000 },
@@ -127,8 +128,8 @@ fn examples() -> Vec<HostEvent> {
         HostEvent::PluginResumed { by: Suspender::Operator, stays_suspended: true },
         HostEvent::PluginResumed { by: Suspender::Definition, stays_suspended: false },
         HostEvent::PluginResumed { by: Suspender::Definition, stays_suspended: true },
-        HostEvent::ExistingDelivered { subscription: None, objects: 1 },
-        HostEvent::ExistingDelivered { subscription: Some(text("pods")), objects: 1_200 },
+        HostEvent::ExistingDelivered { subscription: None, objects: 1, at_most: false },
+        HostEvent::ExistingDelivered { subscription: Some(text("pods")), objects: 1_200, at_most: true },
         HostEvent::SubscriptionOpened {
             subscription: text("pods"),
             resource: text("v1/pods"),
@@ -269,7 +270,7 @@ fn has_example(event: &HostEvent) {
         | HostEvent::OtherLeads { .. }
         | HostEvent::Leading
         | HostEvent::LeadershipLost { .. }
-        | HostEvent::HostStopping
+        | HostEvent::HostStopping { .. }
         | HostEvent::HostDrained { .. }
         | HostEvent::CallsDropped { .. }
         | HostEvent::PluginLoaded { .. }
@@ -335,6 +336,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  became leader, and calls the plugins
     error lost the Lease oarlock/oarlock. The host stops. Fix: start it again, then it stands by
     info  stopping. A second signal ends the host at once
+    info  stopping
     info  stopped after 120 ms: 1 call was dropped, 7 notifications and keys wait
     info  stopped after 120 ms: 2 calls were dropped, 1 notification or key waits
     warn  1 call did not end within 20000 ms, and was dropped. Its object is delivered again
@@ -377,7 +379,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  resumed: its file or object does not suspend it any more
     info  its file or object does not suspend it any more. It stays suspended until `oarlock resume`
     info  delivers 1 existing object again, for `oarlock redeliver --existing`
-    info  delivers 1200 existing objects again, for `oarlock redeliver --existing` of subscription pods
+    info  delivers at most 1200 existing objects again, for `oarlock redeliver --existing` of subscription pods
     info  subscription pods watches v1/pods in all namespaces
     info  subscription pods watches v1/pods in a, b
     error subscription pods of v1/pods closed, Forbidden: the account default/hello may not list v1/pods. Fix: grant what `oarlock rbac` prints for this plugin (for a Plugin object: for its component, with --service-account), or remove the subscription from the plugin

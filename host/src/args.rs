@@ -75,7 +75,7 @@ pub(crate) struct Args {
 }
 
 /// The environment of the process, as hidden arguments.
-#[derive(Clone, Debug, Default, ClapArgs)]
+#[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Environment {
     /// The user's home folder. The kubeconfig, the cache and the state are below it unless other variables
     /// name their places.

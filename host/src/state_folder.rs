@@ -7,7 +7,6 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::iter;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -74,9 +73,13 @@ fn take(
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(folder.join(LOCK))?;
-    let is_interrupted = |tried: &Result<(), TryLockError>| matches!(tried, Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted);
-    let tried = iter::repeat_with(|| try_lock(&file)).find(|tried| !is_interrupted(tried));
-    match tried.unwrap_or(Ok(())) {
+    let locked = loop {
+        match try_lock(&file) {
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            tried => break tried,
+        }
+    };
+    match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut owner = String::new();
@@ -149,7 +152,7 @@ mod tests {
     fn a_folder_in_use_is_refused_and_that_of_a_host_that_has_ended_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let home = Environment { home: Some(dir.path().to_owned()), ..Environment::default() };
-        let pod = Environment { hostname: Some("oarlock-0".to_owned()), ..home.clone() };
+        let pod = Environment { hostname: Some("oarlock-0".to_owned()), ..Environment::default() };
         let default = dir.path().join(".local/state/oarlock");
         let take =
             |given: Option<&Path>, environment| super::state_folder(given.map(Path::to_owned), environment);

@@ -55,11 +55,12 @@ struct Kept {
     engine: EngineConfig,
 }
 
-/// The folder for state: the one that the user named, or one that is removed at the end.
-struct StateDir {
-    path: Option<PathBuf>,
-    _named: Option<StateFolder>,
-    _temporary: Option<TempDir>,
+/// The folder for state, while the value lives.
+enum StateDir {
+    /// The one that the user named.
+    Named(StateFolder),
+    /// It is removed at the end.
+    Temporary(TempDir),
 }
 
 pub(crate) async fn run(
@@ -84,8 +85,9 @@ pub(crate) async fn run(
         let folders = [state_dir.as_deref(), engine.cache_dir.as_deref(), kubeconfig.as_deref()];
         build(&plugins, &folders, host.record.record.as_deref()).await?;
     }
-    let state_dir = StateDir::new(state_dir, environment)?;
-    let cache_dir = engine.cache_dir.as_deref().or(state_dir.path.as_deref());
+    let kept_folder = StateDir::new(state_dir, environment)?;
+    let state_dir = kept_folder.as_ref().map(StateDir::path);
+    let cache_dir = engine.cache_dir.as_deref().or(state_dir);
     let plugin_resources = objects.prepare(cache_dir)?(HOST.0);
     // From here on, a request to end also ends the servers and removes the files of this command.
     let mut requests = Requests::listen();
@@ -102,7 +104,8 @@ pub(crate) async fn run(
         None => Server::embedded(port, fault).await?,
     };
     let default_state_dir = state_folder::default_folder(environment);
-    let kept = Kept { plugin_resources, state_dir: state_dir.path.clone(), default_state_dir, engine };
+    let state_dir = state_dir.map(Path::to_owned);
+    let kept = Kept { plugin_resources, state_dir, default_state_dir, engine };
     let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, kept, requests).await;
     server.shut_down().await;
     ended
@@ -193,16 +196,21 @@ async fn serve(
 // === impl StateDir ===
 
 impl StateDir {
-    fn new(given: Option<PathBuf>, environment: &Environment) -> Result<Self, Failure> {
+    /// Returns none where no temporary folder can be made: then nothing is kept, which a host for development
+    /// can do without.
+    fn new(given: Option<PathBuf>, environment: &Environment) -> Result<Option<Self>, Failure> {
         if given.is_some() {
-            let named = state_folder::state_folder(given, environment)?;
-            let path = named.as_ref().map(|it| it.path.clone());
-            return Ok(Self { path, _named: named, _temporary: None });
+            return Ok(state_folder::state_folder(given, environment)?.map(Self::Named));
         }
-        // Without a temporary folder nothing is kept, which a host for development can do without.
         let temporary = tempfile::Builder::new().prefix("oarlock-state-").tempdir().ok();
-        let path = temporary.as_ref().map(|it| it.path().to_owned());
-        Ok(Self { path, _named: None, _temporary: temporary })
+        Ok(temporary.map(Self::Temporary))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Named(folder) => &folder.path,
+            Self::Temporary(folder) => folder.path(),
+        }
     }
 }
 

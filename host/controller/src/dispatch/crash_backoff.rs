@@ -182,7 +182,7 @@ impl<K: Clone + Eq + Hash, V: Eq> CrashBackoff<K, V> {
             entry.waiting.is_none() && now.saturating_duration_since(entry.lost_at) > policy.parked_again * 2
         };
         self.entries.retain(|_, entry| !is_old(entry));
-        self.entries.values_mut().for_each(|entry| entry.is_parked = false);
+        self.release_those(|_| true);
     }
 
     /// Gives a parked call one more try.

@@ -93,7 +93,7 @@ impl Listener {
                 } else if let Some(mut delivery) = state.backlog.take() {
                     drop(state);
                     if let Some(fields) = &shared.fields {
-                        fields.find_for(&mut delivery);
+                        fields.find_for(&mut delivery, &self.handle.processor);
                     }
                     return Some(delivery);
                 } else {

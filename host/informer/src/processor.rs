@@ -15,15 +15,16 @@ use std::time::Duration;
 
 use oarlock_json::JsonPointer;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::delta_fifo::DeltaFifo;
 use crate::indexer::{Indexer, IndexerWriter};
 use crate::listener::{DeclaredFields, Listener, ListenerConfig, ListenerShared};
-use crate::object::SharedPointers;
+use crate::object::{Object, SharedPointers, StateValues};
 
 pub(crate) use self::delta_handler::{DeltaHandler, SLICE};
+use self::kept_values::KeptValues;
 #[cfg(test)]
 pub(crate) use self::matcher::Tally;
 use self::resync::ResyncTimer;
@@ -38,6 +39,11 @@ pub(crate) struct Processor {
     pub(crate) copied: SharedPointers,
     /// Incremented at every registration and removal, while deltas are blocked.
     registrations_version: AtomicU64,
+    /// Notified at every registration.
+    pub(crate) registrations_changed: Notify,
+    /// The values at the pointers of the newest plan. Locked after `block_deltas`, and before the state of
+    /// the cache.
+    kept: Mutex<KeptValues>,
     /// Written while deltas are blocked.
     lifecycle: watch::Sender<Lifecycle>,
 }
@@ -84,6 +90,8 @@ impl Processor {
             fifo,
             copied: SharedPointers::default(),
             registrations_version: AtomicU64::new(0),
+            registrations_changed: Notify::new(),
+            kept: Mutex::default(),
             lifecycle: watch::channel(Lifecycle::Created).0,
         }
     }
@@ -130,6 +138,7 @@ impl Processor {
             let listener = Arc::new(ListenerShared::new(config, declared, self.fifo.has_synced()));
             state.registrations.push(Registration { listener: listener.clone(), resync });
             self.registrations_version.fetch_add(1, Ordering::Release);
+            self.registrations_changed.notify_one();
             let snapshot = self.indexer.snapshot(&listener.namespaces());
             (listener, snapshot)
         };
@@ -149,6 +158,46 @@ impl Processor {
             listener.close();
         }
         is_removed
+    }
+
+    /// Returns the kept values of an object at the pointers with this number, if the cache has this state of
+    /// the object and the values were kept.
+    pub(crate) fn kept_values(&self, object: &Object, pointers: u32) -> Option<StateValues> {
+        let kept = self.kept.lock();
+        let slot = self.slot_of(object).filter(|_| kept.are_of(pointers))?;
+        kept.get(slot).cloned()
+    }
+
+    /// Keeps values that were found in an object, if they are short and the cache has this state of the
+    /// object.
+    pub(crate) fn keep_values(&self, object: &Object, values: &StateValues) {
+        let mut kept = self.kept.lock();
+        if let Some(slot) = self.slot_of(object).filter(|_| kept.has_pointers_of(values)) {
+            kept.set_found(slot, values);
+            self.record_size(&mut kept);
+        }
+    }
+
+    /// Returns the kept values of a slot, whose object is about to change. Frees some of the memory that an
+    /// earlier plan needed.
+    fn kept_before_change(&self, slot: Option<u32>) -> Option<StateValues> {
+        let mut kept = self.kept.lock();
+        kept.free_some();
+        self.record_size(&mut kept);
+        slot.and_then(|slot| kept.get(slot)).cloned()
+    }
+
+    /// Counts the kept values in the cache's memory.
+    fn record_size(&self, kept: &mut KeptValues) {
+        if let Some(size) = kept.new_size() {
+            self.indexer.record_kept_values(size);
+        }
+    }
+
+    /// Returns the slot of an object, if it is in the cache in this state.
+    fn slot_of(&self, object: &Object) -> Option<u32> {
+        let (slot, cached) = self.indexer.get_with_slot(object.key())?;
+        cached.is_same(object).then_some(slot)
     }
 
     pub(crate) fn n_listeners(&self) -> usize {

@@ -2,7 +2,8 @@
 //!
 //! Plugins that start together receive the same objects as initial adds, in the same order. Most of these
 //! objects are cold, and to decompress one takes longer than the rest of its delivery. So the values that
-//! were found last are remembered until one of the listeners has synced.
+//! were found last are remembered until one of the listeners has synced. Short ones are kept in the informer
+//! ([`Processor::keep_values`]), for the next change of the object and for initial adds that come later.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use parking_lot::Mutex;
 use super::notification::{Delivery, Notification};
 use super::values::{FieldValues, Selection};
 use crate::object::{CopiedPointers, Object, StateValues};
+use crate::processor::Processor;
 
 /// How many objects are remembered.
 const N_RECENT: usize = 256;
@@ -23,10 +25,18 @@ const MAX_TEXT: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct DeclaredFields {
     pointers: Vec<JsonPointer>,
-    copied: CopiedPointers,
-    selection: Selection,
+    own: PlannedFields,
+    /// Where the newest plan has these fields. None before the first plan that has them.
+    planned: Mutex<Option<PlannedFields>>,
     /// By the hash of the key. Empty if no values are remembered.
-    recent: Mutex<Vec<Option<(Object, StateValues)>>>,
+    recent: Mutex<Vec<Option<(Object, FieldValues)>>>,
+}
+
+/// Where the declared fields of a listener are among the pointers of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedFields {
+    pub(super) copied: Arc<CopiedPointers>,
+    pub(super) selection: Selection,
 }
 
 // === impl DeclaredFields ===
@@ -37,8 +47,11 @@ impl DeclaredFields {
         let indices: Vec<_> = (0..pointers.len() as u32).collect();
         (!pointers.is_empty()).then(|| Self {
             pointers: pointers.to_vec(),
-            copied: CopiedPointers::new(pointers),
-            selection: Selection::new(&indices),
+            own: PlannedFields {
+                copied: Arc::new(CopiedPointers::new(pointers)),
+                selection: Selection::new(&indices),
+            },
+            planned: Mutex::default(),
             recent: Mutex::default(),
         })
     }
@@ -47,22 +60,31 @@ impl DeclaredFields {
         self.pointers == pointers
     }
 
+    pub(super) fn set_planned(&self, planned: Option<PlannedFields>) {
+        *self.planned.lock() = planned;
+    }
+
     /// Finds the values for an initial add.
-    pub(super) fn find_for(self: &Arc<Self>, delivery: &mut Delivery) {
+    pub(super) fn find_for(self: &Arc<Self>, delivery: &mut Delivery, processor: &Processor) {
         if let Notification::Added { object, is_in_initial_list: true } = &delivery.notification
             && delivery.fields.new.is_none()
         {
-            delivery.fields.new =
-                self.values(object).map(|values| FieldValues::new(values, self.selection.clone()));
+            delivery.fields.new = self.values(object, processor);
         }
     }
 
-    /// Forgets all values.
+    /// Forgets all values that are remembered.
     pub(super) fn forget(&self) {
         drop(std::mem::take(&mut *self.recent.lock()));
     }
 
-    fn values(self: &Arc<Self>, object: &Object) -> Option<StateValues> {
+    fn values(self: &Arc<Self>, object: &Object, processor: &Processor) -> Option<FieldValues> {
+        let planned = self.planned.lock().clone();
+        if let Some(planned) = &planned
+            && let Some(kept) = processor.kept_values(object, planned.copied.number())
+        {
+            return Some(planned.select(kept));
+        }
         let place = object.key().hash_value() as usize % N_RECENT;
         if let Some(Some((known, values))) = self.recent.lock().get(place)
             && known.is_same(object)
@@ -72,9 +94,13 @@ impl DeclaredFields {
         if object.json_length() > MAX_TEXT {
             return None;
         }
-        let found = object.find(self.copied.set());
-        let found = (0..self.copied.set().len()).map(|field| found.get(field));
-        let values = StateValues::copy(self.copied.number(), found, &mut String::new())?;
+        let found = planned.and_then(|planned| {
+            let values = planned.find(object)?;
+            processor.keep_values(object, &values);
+            Some(planned.select(values))
+        });
+        // All values of the plan together may be too long.
+        let values = found.or_else(|| Some(self.own.select(self.own.find(object)?)))?;
         // Nothing is remembered for one listener.
         if Arc::strong_count(self) > 1 {
             let mut recent = self.recent.lock();
@@ -91,5 +117,20 @@ impl DeclaredFields {
     #[cfg(test)]
     pub(super) fn n_recent(&self) -> usize {
         self.recent.lock().iter().flatten().count()
+    }
+}
+
+// === impl PlannedFields ===
+
+impl PlannedFields {
+    /// Finds the values at all pointers in the object's text; none if they are long.
+    fn find(&self, object: &Object) -> Option<StateValues> {
+        let found = object.find(self.copied.set());
+        let found = (0..self.copied.set().len()).map(|field| found.get(field));
+        StateValues::copy(self.copied.number(), found, &mut String::new())
+    }
+
+    fn select(&self, values: StateValues) -> FieldValues {
+        FieldValues::new(values, self.selection.clone())
     }
 }

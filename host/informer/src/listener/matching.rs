@@ -21,6 +21,7 @@ use oarlock_label_selector::LabelSelector;
 use crate::selector::{FieldCondition, FieldTest};
 
 use super::filter::Filter;
+use super::initial_values::PlannedFields;
 use super::values::Selection;
 use crate::object::{CopiedPointers, MAX_POINTERS};
 pub(crate) use check::ChangeCheck;
@@ -146,13 +147,23 @@ impl MatchPlan {
     }
 
     /// Takes the pointers of the plan before, if they are the same, so that the values found for it are those
-    /// of this plan as well. Returns whether they are.
-    pub(crate) fn continue_from(&mut self, before: &Self) -> bool {
-        let are_same = self.pointers == before.pointers;
-        if are_same {
+    /// of this plan as well.
+    pub(crate) fn continue_from(&mut self, before: &Self) {
+        if self.pointers == before.pointers {
             self.copied = before.copied.clone();
         }
-        are_same
+    }
+
+    /// Returns the number of the pointers.
+    pub(crate) fn number(&self) -> u32 {
+        self.copied.number()
+    }
+
+    /// Returns where the declared fields of a listener are among the pointers, if it declares some and the
+    /// values are copied.
+    pub(crate) fn planned_fields(&self, listener_idx: usize) -> Option<PlannedFields> {
+        let selection = self.listeners[listener_idx].selection.clone().filter(|_| self.copies_values())?;
+        Some(PlannedFields { copied: self.copied.clone(), selection })
     }
 
     /// Returns the pointers whose values the decoder is to copy.

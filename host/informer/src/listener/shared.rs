@@ -13,7 +13,7 @@ use super::backlog::Backlog;
 use super::change::Change;
 use super::decision::Decision;
 use super::filter::Filter;
-use super::initial_values::DeclaredFields;
+use super::initial_values::{DeclaredFields, PlannedFields};
 use super::matching::MatchPlan;
 use super::snapshot::SnapshotLoader;
 use super::values::NotificationFields;
@@ -104,6 +104,13 @@ impl ListenerShared {
     /// Returns the declared fields, if they are these.
     pub(crate) fn declared_if(&self, fields: &[JsonPointer]) -> Option<Arc<DeclaredFields>> {
         self.fields.clone().filter(|declared| declared.are(fields))
+    }
+
+    /// Sets where a new plan has the declared fields.
+    pub(crate) fn set_planned(&self, planned: Option<PlannedFields>) {
+        if let Some(declared) = &self.fields {
+            declared.set_planned(planned);
+        }
     }
 
     pub(crate) fn namespaces(&self) -> Namespaces {

@@ -1,6 +1,7 @@
 //! Tests of listeners with a real processor and without an API server.
 
 mod bytes;
+mod initial_values;
 mod matching;
 mod model;
 mod order;

@@ -79,6 +79,15 @@ impl DeltaHandler {
         self.matcher.tally
     }
 
+    /// Makes the plan for the listeners, if some were registered or removed since the last one. The next
+    /// change would do that as well, but initial adds may come before it.
+    pub(crate) fn plan_if_due(&mut self) {
+        let Self { processor, matcher } = self;
+        if !matcher.is_planned_for(processor.registrations_version.load(Ordering::Acquire)) {
+            plan(processor, matcher);
+        }
+    }
+
     /// Applies one delta; returns false if the work ran out before the change was matched.
     fn handle_one(
         &mut self,
@@ -91,17 +100,10 @@ impl DeltaHandler {
         let version = || processor.registrations_version.load(Ordering::Acquire);
         loop {
             if !matcher.is_planned_for(version()) && !matcher.is_out_of_retries() {
-                let state = processor.block_deltas.lock();
-                let version = version();
-                let listeners = state.registrations.iter().map(|it| it.listener.clone()).collect();
-                drop(state);
-                matcher.plan(listeners, version, &processor.copied);
-            }
-            matcher.free_some();
-            if let Some(size) = matcher.new_kept_size() {
-                processor.indexer.record_kept_values(size);
+                plan(processor, matcher);
             }
             if matcher.matches_everything() {
+                processor.kept_before_change(None);
                 let mut state = processor.block_deltas.lock();
                 if !matcher.is_planned_for(version()) {
                     continue;
@@ -115,15 +117,20 @@ impl DeltaHandler {
             let key = key_of(delta);
             let (slot, cached) = processor.indexer.get_with_slot(key).unzip();
             let Some(change) = Change::of_delta(delta, cached, is_in_initial_list) else {
-                processor.block_deltas.lock().apply(delta, is_in_initial_list);
-                matcher.forget(slot);
+                let mut state = processor.block_deltas.lock();
+                let mut kept = processor.kept.lock();
+                state.apply(delta, is_in_initial_list);
+                if let Some(slot) = slot {
+                    kept.set(slot, None);
+                }
                 return true;
             };
             if !matcher.has_begun_with(&change) {
                 let is_resync_only = change.changes_nothing();
                 let resyncing =
                     if is_resync_only { processor.block_deltas.lock().resyncing() } else { Vec::new() };
-                matcher.begin(change, slot, is_resync_only, |listener| {
+                let kept = processor.kept_before_change(slot);
+                matcher.begin(change, kept, is_resync_only, |listener| {
                     resyncing.iter().any(|it| Arc::ptr_eq(it, listener))
                 });
             }
@@ -134,17 +141,29 @@ impl DeltaHandler {
             if !matcher.is_planned_for(version()) && !matcher.is_out_of_retries() {
                 continue;
             }
+            // A listener that looks for kept values sees them change together with the cache.
+            let mut kept = processor.kept.lock();
             state.apply(delta, is_in_initial_list);
+            let slot_of = || processor.indexer.get_with_slot(key).map(|(slot, _)| slot);
+            matcher.keep(&mut kept, slot, slot_of);
+            drop(kept);
             if let Some((Job { change, is_resync_only, .. }, mut decisions)) = matcher.finish() {
                 state.distribute(&change, is_resync_only, now, |listener, change| {
                     decisions.of(listener, change)
                 });
-                drop(state);
-                matcher.keep(&change, slot, || processor.indexer.get_with_slot(key).map(|(slot, _)| slot));
             }
             return true;
         }
     }
+}
+
+/// Makes the plan for the listeners that are registered now.
+fn plan(processor: &Processor, matcher: &mut Matcher) {
+    let state = processor.block_deltas.lock();
+    let version = processor.registrations_version.load(Ordering::Acquire);
+    let listeners = state.registrations.iter().map(|it| it.listener.clone()).collect();
+    drop(state);
+    matcher.plan(listeners, version, &processor.copied, &processor.kept);
 }
 
 // === impl ProcessorState ===

@@ -1,22 +1,36 @@
-//! The values of declared fields that the matcher keeps of cached objects, by the slot of the object.
+//! The values of declared fields that are kept of cached objects, by the slot of the object.
 
 use crate::object::StateValues;
 
 /// Longer values are not kept: at the object's next change its old text is read again.
 const MAX_KEPT: usize = 1 << 10;
 
+/// Longer values of an object that has not changed are not kept. There may be many such objects.
+const MAX_FOUND: usize = 128;
+
+/// The size of the values is counted in the cache's memory when it has changed by as much.
+const SIZE_STEP: usize = 1 << 10;
+
 const CHUNK: usize = 64;
 
 /// The values that the plan's pointers have in cached objects.
 ///
-/// It has those of objects that changed since the plan has its pointers. The others were not read for this
-/// purpose: a list costs neither time nor memory.
+/// It has those of objects that changed since the plan has its pointers, and short ones that were found for
+/// an initial add. Nothing is read for this purpose alone: a list costs neither time nor memory.
+///
+/// The informer's one consumer changes the cache and these values under one lock. Listeners read and set the
+/// values of a state under the same lock, if the cache has that state. So the values of a slot are always
+/// those of the state that the cache has.
 #[derive(Default)]
 pub(super) struct KeptValues {
+    /// The number of the plan's pointers. None before the first plan.
+    pointers: Option<u32>,
     chunks: Vec<Option<Box<Chunk>>>,
     /// Chunks of an earlier plan that are not freed yet.
     outdated: Vec<Option<Box<Chunk>>>,
     n_bytes: usize,
+    /// The size as last returned by [`new_size`](Self::new_size).
+    known_size: usize,
 }
 
 struct Chunk {
@@ -27,6 +41,15 @@ struct Chunk {
 // === impl KeptValues ===
 
 impl KeptValues {
+    /// Returns whether they are the values at the pointers with this number.
+    pub(super) fn are_of(&self, pointers: u32) -> bool {
+        self.pointers == Some(pointers)
+    }
+
+    pub(super) fn has_pointers_of(&self, values: &StateValues) -> bool {
+        self.pointers.is_some_and(|pointers| values.are_of(pointers))
+    }
+
     pub(super) fn get(&self, slot: u32) -> Option<&StateValues> {
         self.chunks.get(slot as usize / CHUNK)?.as_ref()?.values[slot as usize % CHUNK].as_ref()
     }
@@ -61,9 +84,20 @@ impl KeptValues {
         }
     }
 
-    /// Forgets all values, since the plan has other pointers. The memory is freed with the next changes, so
-    /// that this takes no time.
-    pub(super) fn forget_all(&mut self) {
+    /// Sets the values of an unchanged object, unless it has some or these are longer than what is kept of
+    /// such objects.
+    pub(super) fn set_found(&mut self, slot: u32, values: &StateValues) {
+        if values.size() <= MAX_FOUND && self.get(slot).is_none() {
+            self.set(slot, Some(values.clone()));
+        }
+    }
+
+    /// Notes the pointers of a plan. If they are others than before, forgets all values. The memory is freed
+    /// with the next changes, so that this takes no time.
+    pub(super) fn follow(&mut self, pointers: u32) {
+        if self.pointers.replace(pointers) == Some(pointers) {
+            return;
+        }
         self.outdated.append(&mut self.chunks);
         self.chunks.shrink_to_fit();
         self.n_bytes = 0;
@@ -76,8 +110,14 @@ impl KeptValues {
         }
     }
 
-    /// Returns how many bytes the values take, without those of an earlier plan.
-    pub(super) fn size(&self) -> usize {
-        self.n_bytes + self.chunks.capacity() * size_of::<Option<Box<Chunk>>>()
+    /// Returns how many bytes the values take, without those of an earlier plan, if that has changed much
+    /// since the last call that returned it.
+    pub(super) fn new_size(&mut self) -> Option<usize> {
+        let size = self.n_bytes + self.chunks.capacity() * size_of::<Option<Box<Chunk>>>();
+        let is_new = size.abs_diff(self.known_size) >= SIZE_STEP || size == 0 && self.known_size > 0;
+        is_new.then(|| {
+            self.known_size = size;
+            size
+        })
     }
 }

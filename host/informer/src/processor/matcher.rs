@@ -4,6 +4,8 @@ use std::iter::Enumerate;
 use std::slice;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::kept_values::KeptValues;
 use crate::listener::{Change, ChangeCheck, Decision, ListenerShared, MatchPlan, NotificationFields};
 use crate::object::{SharedPointers, StateValues};
@@ -11,9 +13,6 @@ use crate::object::{SharedPointers, StateValues};
 /// How often a change is matched again because listeners were registered meanwhile. After that, listeners
 /// that the plan does not have are checked one by one while deltas are blocked.
 const MAX_RETRIES: usize = 3;
-
-/// The size of the kept values is counted in the cache's memory when it has changed by as much.
-const SIZE_STEP: usize = 1 << 10;
 
 /// Matches one change after the other for the registered listeners.
 #[derive(Default)]
@@ -25,10 +24,6 @@ pub(super) struct Matcher {
     /// The version of the registrations that the plan was made for.
     version: u64,
     check: ChangeCheck,
-    /// The values at the plan's pointers.
-    kept: KeptValues,
-    /// The size of the kept values as last returned.
-    kept_size: usize,
     job: Option<Job>,
     /// How often the matching of this change was restarted.
     n_retries: usize,
@@ -87,20 +82,25 @@ impl Matcher {
         self.job.is_some() && self.n_retries >= MAX_RETRIES
     }
 
-    /// Makes the plan for these listeners, and sets the pointers that the decoder copies. The matching of the
-    /// current change restarts.
+    /// Makes the plan for these listeners, and sets the pointers that the decoder copies and whose values are
+    /// kept. The matching of the current change restarts.
     pub(super) fn plan(
         &mut self,
         listeners: Vec<Arc<ListenerShared>>,
         version: u64,
         copied: &SharedPointers,
+        kept: &Mutex<KeptValues>,
     ) {
         let mut plan = ListenerShared::plan(&listeners);
         self.matches_everything = plan.matches_everything();
-        if self.plan.as_ref().is_some_and(|before| !plan.continue_from(before)) {
-            self.kept.forget_all();
+        if let Some(before) = &self.plan {
+            plan.continue_from(before);
         }
+        kept.lock().follow(plan.number());
         copied.set(plan.to_copy());
+        for (listener_idx, listener) in listeners.iter().enumerate() {
+            listener.set_planned(plan.planned_fields(listener_idx));
+        }
         (self.plan, self.listeners, self.version) = (Some(plan), listeners, version);
         self.n_retries += usize::from(self.job.take().is_some());
     }
@@ -114,18 +114,17 @@ impl Matcher {
         self.job.as_ref().is_some_and(|job| job.change.is_same(change))
     }
 
-    /// Begins to match a change, for the resyncing listeners alone if `is_resync_only`. `slot` is the slot of
-    /// the state before in the cache.
+    /// Begins to match a change, for the resyncing listeners alone if `is_resync_only`. `kept` are the kept
+    /// values of the state before in the cache.
     pub(super) fn begin(
         &mut self,
         change: Change,
-        slot: Option<u32>,
+        kept: Option<StateValues>,
         is_resync_only: bool,
         is_resyncing: impl Fn(&Arc<ListenerShared>) -> bool,
     ) {
         let Some(plan) = &self.plan else { return };
         let object = change.object();
-        let kept = slot.and_then(|slot| self.kept.get(slot)).cloned();
         self.check.begin(plan, &change, kept, |listener_idx| {
             let listener = &self.listeners[listener_idx];
             listener.sees(object) && (!is_resync_only || is_resyncing(listener))
@@ -174,47 +173,25 @@ impl Matcher {
         Some((job, decisions))
     }
 
-    /// Keeps the values of the new state after a change was applied. `slot_of` returns the slot of a new
+    /// Keeps the values of the new state, which the cache has now. `slot_of` returns the slot of a new
     /// object; `slot` is that of the state before.
-    pub(super) fn keep(&mut self, change: &Change, slot: Option<u32>, slot_of: impl FnOnce() -> Option<u32>) {
+    pub(super) fn keep(
+        &self,
+        kept: &mut KeptValues,
+        slot: Option<u32>,
+        slot_of: impl FnOnce() -> Option<u32>,
+    ) {
+        let Some(Job { change, .. }) = &self.job else { return };
         let values = self.check.new_values();
-        match change {
-            Change::Updated { old, new, .. } if old.is_same(new) => {}
-            Change::Added { is_in_initial_list: false, .. } if values.is_some() => {
-                if let Some(slot) = slot_of() {
-                    self.kept.set(slot, values);
-                }
-            }
-            Change::Updated { .. } => self.forget_or_keep(slot, values),
-            Change::Added { .. } | Change::Deleted { .. } => self.forget_or_keep(slot, None),
-        }
-    }
-
-    fn forget_or_keep(&mut self, slot: Option<u32>, values: Option<StateValues>) {
+        let (slot, values) = match change {
+            Change::Updated { old, new, .. } if old.is_same(new) => return,
+            Change::Added { is_in_initial_list: false, .. } if values.is_some() => (slot_of(), values),
+            Change::Updated { .. } => (slot, values),
+            Change::Added { .. } | Change::Deleted { .. } => (slot, None),
+        };
         if let Some(slot) = slot {
-            self.kept.set(slot, values);
+            kept.set(slot, values);
         }
-    }
-
-    /// Forgets the values of a slot, whose object changed without being matched.
-    pub(super) fn forget(&mut self, slot: Option<u32>) {
-        self.forget_or_keep(slot, None);
-    }
-
-    /// Frees some of the memory of values that an earlier plan needed.
-    pub(super) fn free_some(&mut self) {
-        self.kept.free_some();
-    }
-
-    /// Returns how many bytes the kept values take, if that has changed much since the last call that
-    /// returned it.
-    pub(super) fn new_kept_size(&mut self) -> Option<usize> {
-        let size = self.kept.size();
-        let is_new = size.abs_diff(self.kept_size) >= SIZE_STEP || size == 0 && self.kept_size > 0;
-        is_new.then(|| {
-            self.kept_size = size;
-            size
-        })
     }
 }
 

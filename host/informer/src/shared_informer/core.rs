@@ -121,6 +121,10 @@ impl Core {
                 Ok(false) => tokio::select! {
                     biased;
                     () = token.cancelled() => return,
+                    () = self.processor.registrations_changed.notified() => {
+                        handler.plan_if_due();
+                        continue;
+                    }
                     popped = self.fifo.pop_some(|_, deltas, is_in_initial_list| {
                         self.handle(&mut handler, deltas, is_in_initial_list)
                     }) => popped,

@@ -68,6 +68,29 @@ async fn settle() {
     }
 }
 
+/// The plan for the declared fields is made at the registration, not at the next change.
+#[tokio::test(start_paused = true)]
+async fn the_values_of_initial_adds_are_kept_without_any_change() {
+    let fake = FakeListWatch::pods();
+    for n in 0..100 {
+        fake.put(format!("ns/{n}").as_str());
+    }
+    let informer = informer(&fake);
+    run(&informer, async {
+        assert!(informer.wait_for_sync().await);
+        settle().await;
+        let before = informer.indexer().memory().indices;
+        let fields = vec!["/metadata/name".parse().unwrap()];
+        let mut listener =
+            informer.add_listener(ListenerConfig { fields, ..ListenerConfig::default() }).unwrap();
+        settle().await;
+        assert_eq!(receive(&mut listener, 100).await.len(), 100);
+        let kept = informer.indexer().memory().indices - before;
+        assert!(kept > 2_000, "{kept} bytes");
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_cache_and_the_listener_receive_adds_updates_and_deletes_pd_01_pd_02() {
     let fake = FakeListWatch::pods();

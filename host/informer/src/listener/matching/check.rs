@@ -178,8 +178,8 @@ impl ChangeCheck {
     }
 
     /// Returns the values of the new state, to keep them for the next change.
-    pub(crate) fn new_values(&mut self) -> Option<StateValues> {
-        self.copies[0].take()
+    pub(crate) fn new_values(&self) -> Option<StateValues> {
+        self.copies[0].clone()
     }
 
     fn select(&mut self, plan: &MatchPlan, first: usize, n_left: &mut usize) {

@@ -22,7 +22,7 @@ pub(super) fn large(name: &str, n: usize) -> Draft {
     Draft::new(name).field("data", entries.chain([last]).collect::<serde_json::Map<_, _>>().into())
 }
 
-fn fields(from: usize) -> Vec<JsonPointer> {
+pub(super) fn fields(from: usize) -> Vec<JsonPointer> {
     (from..from + N_FIELDS).map(|n| format!("/data/key-{n}").parse().unwrap()).collect()
 }
 
@@ -43,12 +43,12 @@ fn wide_listeners(bench: &Bench) -> Vec<Listener> {
 }
 
 impl Bench {
-    fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> Tally {
         self.handler.lock().tally()
     }
 
     /// Returns the work of matching since `before`.
-    fn cost_since(&self, before: Tally) -> Tally {
+    pub(super) fn cost_since(&self, before: Tally) -> Tally {
         let now = self.tally();
         Tally {
             walks: now.walks - before.walks,
@@ -107,22 +107,22 @@ async fn promise_4_a_change_costs_one_walk_per_text_for_any_number_of_listeners(
 }
 
 /// Returns a Pod with two short fields, and something else that changes.
-fn pod(phase: &str, node: &str, other: usize) -> Draft {
+pub(super) fn pod(phase: &str, node: &str, other: usize) -> Draft {
     pod_named("a", phase, node, other)
 }
 
-fn pod_named(name: &str, phase: &str, node: &str, other: usize) -> Draft {
+pub(super) fn pod_named(name: &str, phase: &str, node: &str, other: usize) -> Draft {
     Draft::new(name)
         .field("spec", json!({"nodeName": node}))
         .field("status", json!({"phase": phase, "other": other}))
 }
 
-fn two_fields() -> Vec<JsonPointer> {
+pub(super) fn two_fields() -> Vec<JsonPointer> {
     ["/status/phase", "/spec/nodeName"].map(|pointer| pointer.parse().unwrap()).into()
 }
 
 /// Takes all notifications, and returns the values that they carry.
-fn carried(listener: &mut Listener) -> Vec<String> {
+pub(super) fn carried(listener: &mut Listener) -> Vec<String> {
     let mut carried = Vec::new();
     let text = |fields: &Option<FieldValues>| match fields {
         None => "-".to_owned(),
@@ -229,48 +229,6 @@ async fn values_are_not_kept_over_a_change_of_the_declared_fields() {
         carried(&mut other),
         ["add a@3 (initial): - → 2", "update a@3→4: 2 → 3", "update a@4→5: 3 → 4", "update a@5→6: 4 → 5"]
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_values_of_initial_adds_are_found_once_for_listeners_with_equal_fields() {
-    let mut bench = Bench::new();
-    let config = || ListenerConfig { fields: two_fields(), ..ListenerConfig::default() };
-    for n in 0..3 {
-        bench.put(pod_named(&format!("pod-{n}"), "Running", &format!("node-{n}"), 0));
-    }
-    bench.put(large("z-large", 0));
-    let n_recent = |listener: &Listener| listener.shared().fields.as_ref().unwrap().n_recent();
-    let mut first = bench.listen(config());
-    let mut other = bench.listen(ListenerConfig { fields: fields(0), ..ListenerConfig::default() });
-    let take_one = |listener: &mut Listener| take(listener).unwrap();
-    let Delivery { key, fields, .. } = take_one(&mut first);
-    assert_eq!(fields.new.unwrap().iter().count(), 2);
-    assert_eq!(n_recent(&first), 0, "nothing is remembered for one listener");
-    let mut second = bench.listen(config());
-    assert!(Arc::ptr_eq(first.shared().fields.as_ref().unwrap(), second.shared().fields.as_ref().unwrap()));
-    let text = |fields: NotificationFields| {
-        fields.new.map(|fields| fields.iter().map(|it| it.unwrap_or("?").to_owned()).collect::<Vec<_>>())
-    };
-    let before = take_one(&mut second);
-    second.finish(&before.key, Outcome::Done);
-    assert_eq!((&before.key, n_recent(&first)), (&key, 1));
-    first.finish(&key, Outcome::Retry { after: Duration::ZERO });
-    let again = take_one(&mut first);
-    assert_eq!(text(again.fields), text(before.fields));
-    // The remembered state is not that of a newer object.
-    bench.put(pod_named("pod-1", "Pending", "node-1", 0));
-    let mut third = bench.listen(config());
-    first.finish(&key, Outcome::Done);
-    for listener in [&mut first, &mut second, &mut third] {
-        let received = carried(listener);
-        assert!(received.iter().any(|it| it.ends_with(r#"→ "Pending" "node-1""#)), "{received:?}");
-        assert!(
-            received.iter().any(|it| it.starts_with("add z-large") && it.ends_with("→ -")),
-            "{received:?}"
-        );
-        assert_eq!(n_recent(listener), 0, "forgotten when a listener has synced");
-    }
-    assert!(carried(&mut other).len() >= 4);
 }
 
 /// A relist may replace a full object by its metadata. For the listeners that is no change.

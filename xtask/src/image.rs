@@ -133,6 +133,16 @@ fn built(profile: Profile) -> Result<PathBuf> {
     }
 }
 
+/// Builds a host for `cargo xtask profile`.
+pub(crate) fn counting_binary() -> Result<PathBuf> {
+    build::counting()
+}
+
+/// Builds the binary of an image, for measurements of it.
+pub(crate) fn release_binary() -> Result<PathBuf> {
+    build::release()
+}
+
 /// Writes the image of a binary of tests into a folder that is removed first.
 pub(crate) fn write_for_tests(binary: &Path, folder: &Path) -> Result<()> {
     if folder.exists() {

@@ -18,6 +18,7 @@ mod missing;
 mod monitoring;
 mod node;
 mod previous;
+mod profile;
 mod sdk;
 mod soak;
 mod statistics;
@@ -77,6 +78,8 @@ enum Command {
     BuiltinTypes(builtin_types::Args),
     /// Makes the zstd statistics with which every dictionary of the informer begins.
     Statistics(statistics::Args),
+    /// Makes the execution profile with which the image's binary is compiled.
+    Profile(profile::Args),
 }
 
 fn main() -> ExitCode {
@@ -114,5 +117,6 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::MonitoringCheck => monitoring::run(),
         Command::BuiltinTypes(args) => args.run(),
         Command::Statistics(args) => args.run(),
+        Command::Profile(args) => args.run(),
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::toolchain::command;
 use crate::toolchain::go::Toolchain;
 use crate::toolchain::versions::SERVER_GO;
-use crate::{cargo, checkout, progress};
+use crate::{cargo, checkout, image, progress};
 
 /// The paths of the programs, all built for release.
 pub(crate) struct Programs {
@@ -45,14 +45,10 @@ impl Programs {
     pub(crate) fn build_for_plugins(host: Option<PathBuf>) -> Result<Self> {
         let target = target()?;
         let peers = Self::build_server()?;
-        let release = target.join("release");
         let oarlock = Self::build_oarlock()?;
         let host = match host {
             Some(host) => host.canonicalize().with_context(|| format!("cannot find {}", host.display()))?,
-            None => {
-                progress::step("the host, for release", || cargo::build_some(&["oarlock"], true))?;
-                release.join("oarlock")
-            }
+            None => progress::step("the host, as in an image", image::release_binary)?,
         };
         let kube_rs = target.join("bench/kube-rs/release/bench-kube-rs");
         Ok(Self { oarlock, host, kube_rs, peers })

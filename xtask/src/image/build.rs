@@ -3,9 +3,11 @@
 //! Compilers write paths into a binary, and flags replace most of them. Build scripts and macros write paths
 //! too, which no flag replaces: a macro of wasmtime names the folder of its output. So the build runs in a
 //! mount namespace of its own, where the checkout and the folder of cargo have the same path everywhere.
+//!
+//! The compiler optimises it by an execution profile ([`crate::profile`]). The binary that makes the profile
+//! is built here as well: the profile fits only the settings with which it was made.
 
 use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,10 +15,13 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::toolchain::command;
-use crate::{cargo, checkout, progress};
+use crate::{cargo, checkout, profile, progress};
 
 /// The folder of cargo's output for images, in the checkout. Its flags differ from those of other builds.
 const TARGET: &str = "target/image-build";
+
+/// The same for the binary that makes the execution profile.
+const COUNTING_TARGET: &str = "target/profile-build";
 
 /// The path of the checkout in the mount namespace.
 const MOUNTED_ROOT: &str = "/mnt";
@@ -32,6 +37,16 @@ const MOUNT: &str =
 /// Builds the release binary of this checkout.
 pub(super) fn release() -> Result<PathBuf> {
     in_folder(checkout::root())
+}
+
+/// Builds the binary that makes the execution profile: it counts how often each part of its code runs.
+pub(super) fn counting() -> Result<PathBuf> {
+    let root = checkout::root();
+    let mut build = release_build(root, COUNTING_TARGET);
+    // Build scripts and macros count as well, and write what they have counted.
+    build.env("LLVM_PROFILE_FILE", "/dev/null");
+    build_with(&mut build, root, &cargo_home()?, Some("-Cprofile-generate".into()))?;
+    Ok(root.join(COUNTING_TARGET).join("release/oarlock"))
 }
 
 /// Checks that the checkout is its last commit.
@@ -60,26 +75,41 @@ pub(super) fn elsewhere<T>(use_it: impl FnOnce(&Path) -> Result<T>) -> Result<T>
 /// Builds the host in a checkout. No path of this machine gets into the binary.
 fn in_folder(root: &Path) -> Result<PathBuf> {
     let home = cargo_home()?;
-    let mut build = cargo::cargo("build");
-    build.current_dir(root).args(["--workspace", "--bin", "oarlock", "--release", "--locked"]);
+    let mut build = release_build(root, TARGET);
+    let profile = profile::find(root)?;
+    let flag = |root: &Path| {
+        profile.as_ref().map(|profile| format!("-Cprofile-use={}", root.join(profile).display()))
+    };
     match command::run(&mut mounted(&cargo::cargo("--version"), root, &home)?) {
         Ok(()) => {
             let mounted_root = Path::new(MOUNTED_ROOT);
             let home_there = mounted_root.join(MOUNTED_HOME);
-            build_with(&mut mounted(&build, root, &home)?, mounted_root, &home_there)?;
+            build.env("CARGO_TARGET_DIR", mounted_root.join(TARGET));
+            build_with(&mut mounted(&build, root, &home)?, mounted_root, &home_there, flag(mounted_root))?;
         }
         Err(error) => {
             progress::say(format!(
                 "the digest of the image will depend on the path of this checkout, since the build cannot run in a mount namespace: {error:#}\nFix: run as root, or as a user who may use `unshare --mount --map-root-user`, with cargo outside of {MOUNTED_ROOT}"
             ));
-            build_with(&mut build, root, &home)?;
+            build_with(&mut build, root, &home, flag(root))?;
         }
     }
     Ok(root.join(TARGET).join("release/oarlock"))
 }
 
-/// Runs a build that finds the checkout and the folder of cargo at these paths.
-fn build_with(build: &mut Command, root: &Path, home: &Path) -> Result<()> {
+/// Returns the build of the host of a checkout, into a folder of it. Its settings are those of the execution
+/// profile, too: with others, functions have other symbols.
+fn release_build(root: &Path, target: &str) -> Command {
+    let mut build = cargo::cargo("build");
+    build.current_dir(root).args(["--workspace", "--bin", "oarlock", "--release", "--locked"]);
+    build.env("CARGO_TARGET_DIR", root.join(target));
+    // Line tables are four fifths of the file. The names of functions stay, for backtraces.
+    build.env("CARGO_PROFILE_RELEASE_DEBUG", "none");
+    build
+}
+
+/// Runs a build that finds the checkout and the folder of cargo at these paths, with one more flag of rustc.
+fn build_with(build: &mut Command, root: &Path, home: &Path, more: Option<String>) -> Result<()> {
     // Compilers apply the last prefix that matches, and the folder of cargo may be in the checkout.
     let prefixes = [(root, "/oarlock"), (home, "/cargo")];
     for (path, _) in prefixes {
@@ -87,18 +117,17 @@ fn build_with(build: &mut Command, root: &Path, home: &Path) -> Result<()> {
         let is_plain = path.to_str().is_some_and(|path| !path.contains(char::is_whitespace));
         ensure!(is_plain, "{} has a space. Fix: build in a folder without", path.display());
     }
-    build.env("CARGO_HOME", home).env("CARGO_TARGET_DIR", root.join(TARGET));
+    build.env("CARGO_HOME", home);
     build.env("CARGO_INCREMENTAL", "0").env_remove("RUSTFLAGS");
     hide_repository(build, home);
     // A server of a wrapper, as sccache has one, does not see the mounts of this build.
     for name in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
         build.env(name, "").env(format!("CARGO_BUILD_{name}"), "");
     }
-    // Line tables are four fifths of the file. The names of functions stay, for backtraces.
-    build.env("CARGO_PROFILE_RELEASE_DEBUG", "none");
-    build.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix=", &prefixes, "\u{1f}"));
+    let rustc_flags = flags("--remap-path-prefix=", &prefixes).chain(more).collect::<Vec<_>>();
+    build.env("CARGO_ENCODED_RUSTFLAGS", rustc_flags.join("\u{1f}"));
     for name in ["CFLAGS", "CXXFLAGS"] {
-        build.env(name, flags("-ffile-prefix-map=", &prefixes, " "));
+        build.env(name, flags("-ffile-prefix-map=", &prefixes).collect::<Vec<_>>().join(" "));
     }
     cargo::run(build)
 }
@@ -146,9 +175,8 @@ fn cargo_home() -> Result<PathBuf> {
     }
 }
 
-fn flags(flag: &str, prefixes: &[(&Path, &str)], separator: &str) -> OsString {
-    let flags = prefixes.iter().map(|(path, to)| format!("{flag}{}={to}", path.display()));
-    flags.collect::<Vec<_>>().join(separator).into()
+fn flags(flag: &str, prefixes: &[(&Path, &str)]) -> impl Iterator<Item = String> {
+    prefixes.iter().map(move |(path, to)| format!("{flag}{}={to}", path.display()))
 }
 
 fn git(root: &Path, arguments: &[&str]) -> Result<String> {

@@ -17,6 +17,9 @@ use super::super::process::{Core, pinned};
 /// The longest wait for anything.
 const LIMIT: Duration = Duration::from_secs(600);
 
+/// How long a host may take to end by itself.
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+
 /// A host is at rest when it takes less than [`QUIET`] of CPU time in this long, [`QUIET_WINDOWS`] times in a
 /// row.
 const WINDOW: Duration = Duration::from_millis(250);
@@ -41,7 +44,7 @@ pub(super) struct Paths {
     pub(super) folder: PathBuf,
 }
 
-/// A running host. Dropping it kills the process.
+/// A running host. Dropping it ends the process.
 pub(super) struct Host {
     child: Child,
     lines: Receiver<Value>,
@@ -263,6 +266,13 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
+        // A host that counts for an execution profile writes what it has counted when it ends by itself.
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let deadline = Instant::now() + STOP_LIMIT;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            pause(Duration::from_millis(10));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -39,7 +39,7 @@ pub(crate) struct Processor {
     pub(crate) copied: SharedPointers,
     /// Incremented at every registration and removal, while deltas are blocked.
     registrations_version: AtomicU64,
-    /// Notified at every registration.
+    /// Notified at every registration and removal.
     pub(crate) registrations_changed: Notify,
     /// The values at the pointers of the newest plan. Locked after `block_deltas`, and before the state of
     /// the cache.
@@ -153,6 +153,7 @@ impl Processor {
         state.registrations.retain(|registration| !Arc::ptr_eq(&registration.listener, listener));
         let is_removed = state.registrations.len() < n_before;
         self.registrations_version.fetch_add(u64::from(is_removed), Ordering::Release);
+        self.registrations_changed.notify_one();
         drop(state);
         if is_removed {
             listener.close();
@@ -161,21 +162,30 @@ impl Processor {
     }
 
     /// Returns the kept values of an object at the pointers with this number, if the cache has this state of
-    /// the object and the values were kept.
+    /// the object and the values were kept. Returns none while the cache changes, rather than wait.
     pub(crate) fn kept_values(&self, object: &Object, pointers: u32) -> Option<StateValues> {
-        let kept = self.kept.lock();
-        let slot = self.slot_of(object).filter(|_| kept.are_of(pointers))?;
-        kept.get(slot).cloned()
+        let kept = self.kept.try_lock().filter(|kept| kept.are_of(pointers))?;
+        kept.get(self.slot_of(object)?).cloned()
     }
 
     /// Keeps values that were found in an object, if they are short and the cache has this state of the
-    /// object.
+    /// object. Does nothing while the cache changes.
     pub(crate) fn keep_values(&self, object: &Object, values: &StateValues) {
-        let mut kept = self.kept.lock();
-        if let Some(slot) = self.slot_of(object).filter(|_| kept.has_pointers_of(values)) {
+        if !kept_values::are_short(values) {
+            return;
+        }
+        let kept = self.kept.try_lock().filter(|kept| kept.has_pointers_of(values));
+        if let Some(mut kept) = kept
+            && let Some(slot) = self.slot_of(object)
+        {
             kept.set_found(slot, values);
             self.record_size(&mut kept);
         }
+    }
+
+    /// Frees some of the memory of values that an earlier plan needed; returns whether more is left.
+    pub(crate) fn free_kept(&self) -> bool {
+        self.kept.lock().free_many()
     }
 
     /// Returns the kept values of a slot, whose object is about to change. Frees some of the memory that an

@@ -89,7 +89,7 @@ fn in_folder(root: &Path) -> Result<PathBuf> {
         }
         Err(error) => {
             progress::say(format!(
-                "the digest of the image will depend on the path of this checkout, since the build cannot run in a mount namespace: {error:#}\nFix: run as root, or as a user who may use `unshare --mount --map-root-user`, with cargo outside of {MOUNTED_ROOT}"
+                "the binary, and so the digest of an image of it, will depend on the path of this checkout, since the build cannot run in a mount namespace: {error:#}\nFix: run as root, or as a user who may use `unshare --mount --map-root-user`, with cargo outside of {MOUNTED_ROOT}"
             ));
             build_with(&mut build, root, &home, flag(root))?;
         }

@@ -37,7 +37,7 @@ pub(super) struct CacheState {
     pub(super) limits: IndexLimits,
     pub(super) resource_version: Version,
     pub(super) memory: Memory,
-    /// The bytes of the declared fields' values that the matcher keeps of the objects.
+    /// The bytes of the declared fields' values that are kept of the objects.
     pub(super) kept_values: AtomicUsize,
 }
 

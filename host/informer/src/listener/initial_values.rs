@@ -6,6 +6,8 @@
 //! ([`Processor::keep_values`]), for the next change of the object and for initial adds that come later.
 
 use std::sync::Arc;
+#[cfg(test)]
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use oarlock_json::JsonPointer;
 use parking_lot::Mutex;
@@ -30,6 +32,9 @@ pub(crate) struct DeclaredFields {
     planned: Mutex<Option<PlannedFields>>,
     /// By the hash of the key. Empty if no values are remembered.
     recent: Mutex<Vec<Option<(Object, FieldValues)>>>,
+    /// How many texts were searched.
+    #[cfg(test)]
+    pub(super) n_searched: AtomicUsize,
 }
 
 /// Where the declared fields of a listener are among the pointers of a plan.
@@ -53,6 +58,8 @@ impl DeclaredFields {
             },
             planned: Mutex::default(),
             recent: Mutex::default(),
+            #[cfg(test)]
+            n_searched: AtomicUsize::new(0),
         })
     }
 
@@ -94,13 +101,21 @@ impl DeclaredFields {
         if object.json_length() > MAX_TEXT {
             return None;
         }
-        let found = planned.and_then(|planned| {
+        #[cfg(test)]
+        self.n_searched.fetch_add(1, Ordering::Relaxed);
+        let found = planned.as_ref().and_then(|planned| {
             let values = planned.find(object)?;
             processor.keep_values(object, &values);
             Some(planned.select(values))
         });
-        // All values of the plan together may be too long.
-        let values = found.or_else(|| Some(self.own.select(self.own.find(object)?)))?;
+        let values = match (found, &planned) {
+            (Some(values), _) => values,
+            // The values of the plan are too long, and it has no other pointers than these.
+            (None, Some(planned)) if planned.copied.set().len() == self.own.copied.set().len() => {
+                return None;
+            }
+            (None, _) => self.own.select(self.own.find(object)?),
+        };
         // Nothing is remembered for one listener.
         if Arc::strong_count(self) > 1 {
             let mut recent = self.recent.lock();

@@ -1,7 +1,7 @@
 //! The values of declared fields that notifications carry.
 //!
 //! They are copied once for all listeners, by the decoder of a watch or by the walk that matches a change.
-//! Notifications carry them to the consumers. The matcher keeps them for the next change of the object, so
+//! Notifications carry them to the consumers. The informer keeps them for the next change of the object, so
 //! that it need not read the old text again.
 
 use std::fmt;

@@ -8,6 +8,9 @@ const MAX_KEPT: usize = 1 << 10;
 /// Longer values of an object that has not changed are not kept. There may be many such objects.
 const MAX_FOUND: usize = 128;
 
+/// How many chunks of an earlier plan are freed at a time while nothing changes.
+const FREED: usize = 16;
+
 /// The size of the values is counted in the cache's memory when it has changed by as much.
 const SIZE_STEP: usize = 1 << 10;
 
@@ -36,6 +39,11 @@ pub(super) struct KeptValues {
 struct Chunk {
     values: [Option<StateValues>; CHUNK],
     n_used: u32,
+}
+
+/// Returns whether values of an object that has not changed are kept.
+pub(super) fn are_short(values: &StateValues) -> bool {
+    values.size() <= MAX_FOUND
 }
 
 // === impl KeptValues ===
@@ -84,10 +92,9 @@ impl KeptValues {
         }
     }
 
-    /// Sets the values of an unchanged object, unless it has some or these are longer than what is kept of
-    /// such objects.
+    /// Sets the values of an unchanged object, unless it has some.
     pub(super) fn set_found(&mut self, slot: u32, values: &StateValues) {
-        if values.size() <= MAX_FOUND && self.get(slot).is_none() {
+        if self.get(slot).is_none() {
             self.set(slot, Some(values.clone()));
         }
     }
@@ -108,6 +115,12 @@ impl KeptValues {
         if self.outdated.pop().is_some() && self.outdated.is_empty() {
             self.outdated = Vec::new();
         }
+    }
+
+    /// Frees more of it; returns whether any is left.
+    pub(super) fn free_many(&mut self) -> bool {
+        (0..FREED).for_each(|_| self.free_some());
+        !self.outdated.is_empty()
     }
 
     /// Returns how many bytes the values take, without those of an earlier plan, if that has changed much

@@ -123,6 +123,10 @@ impl Core {
                     () = token.cancelled() => return,
                     () = self.processor.registrations_changed.notified() => {
                         handler.plan_if_due();
+                        if self.processor.free_kept() {
+                            self.processor.registrations_changed.notify_one();
+                            tokio::task::yield_now().await;
+                        }
                         continue;
                     }
                     popped = self.fifo.pop_some(|_, deltas, is_in_initial_list| {

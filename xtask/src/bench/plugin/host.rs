@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::super::process::{Core, pinned};
+use crate::progress;
 
 /// The longest wait for anything.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -272,6 +273,9 @@ impl Drop for Host {
         let deadline = Instant::now() + STOP_LIMIT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             pause(Duration::from_millis(10));
+        }
+        if matches!(self.child.try_wait(), Ok(None)) {
+            progress::say(format!("a host does not end within {STOP_LIMIT:?}, and is killed"));
         }
         let _ = self.child.kill();
         let _ = self.child.wait();

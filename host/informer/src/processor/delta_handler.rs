@@ -103,7 +103,6 @@ impl DeltaHandler {
                 plan(processor, matcher);
             }
             if matcher.matches_everything() {
-                processor.kept_before_change(None);
                 let mut state = processor.block_deltas.lock();
                 if !matcher.is_planned_for(version()) {
                     continue;
@@ -164,6 +163,7 @@ fn plan(processor: &Processor, matcher: &mut Matcher) {
     let listeners = state.registrations.iter().map(|it| it.listener.clone()).collect();
     drop(state);
     matcher.plan(listeners, version, &processor.copied, &processor.kept);
+    processor.record_size(&mut processor.kept.lock());
 }
 
 // === impl ProcessorState ===

@@ -2,7 +2,8 @@
 //!
 //! Each block becomes bit masks, one bit per byte; a few operations on words find the brackets outside of
 //! strings, as in simdjson (Langdale and Lemire). So the scanner skips a value of any depth at several GB/s,
-//! without recursion. A [`Cursor`] reads tokens, and skips values in this way.
+//! without recursion. The process chooses the instructions for it at run time: AVX-512 (of Ice Lake and
+//! later), AVX2, SSE4.2 or SSE2. A [`Cursor`] reads tokens, and skips values in this way.
 //!
 //! The scanner checks only that a skipped value is closed: its strings end, and it has as many closing as
 //! opening brackets. It does not check commas, colons, numbers and escapes, nor that a brace closes a brace.
@@ -13,6 +14,7 @@ mod cursor;
 pub use cursor::{Cursor, Quoted};
 
 use block::{BLOCK, Block};
+use fearless_simd::{Level, Simd, dispatch};
 
 /// Finds the end of an array or object whose bytes come in pieces.
 #[derive(Clone, Debug, Default)]
@@ -40,21 +42,26 @@ impl Nesting {
 
     /// Returns the position behind the bracket that closes the first one; none if the piece ends before it.
     pub fn end_in(&mut self, piece: &[u8]) -> Option<usize> {
+        dispatch!(Level::new(), simd => self.end_in_with(simd, piece))
+    }
+
+    #[inline(always)]
+    fn end_in_with<S: Simd>(&mut self, simd: S, piece: &[u8]) -> Option<usize> {
         let (blocks, rest) = piece.as_chunks::<BLOCK>();
         for (idx, block) in blocks.iter().enumerate() {
-            if let Some(end) = self.end_in_block(block, BLOCK) {
+            if let Some(end) = self.end_in_block(simd, block, BLOCK) {
                 return Some(idx * BLOCK + end);
             }
         }
         if rest.is_empty() {
             return None;
         }
-        self.end_in_block(&padded(rest), rest.len()).map(|end| blocks.len() * BLOCK + end)
+        self.end_in_block(simd, &padded(rest), rest.len()).map(|end| blocks.len() * BLOCK + end)
     }
 
     #[inline(always)]
-    fn end_in_block(&mut self, bytes: &[u8; BLOCK], length: usize) -> Option<usize> {
-        let block = Block::new(bytes);
+    fn end_in_block<S: Simd>(&mut self, simd: S, bytes: &[u8; BLOCK], length: usize) -> Option<usize> {
+        let block = Block::new(simd, bytes);
         let outside = !self.strings.next(&block, length);
         let (opening, mut closing) = (block.opening & outside, block.closing & outside);
         let n_closing = closing.count_ones() as usize;
@@ -91,6 +98,14 @@ impl Strings {
         strings
     }
 
+    /// Returns the position behind the next quote that is not escaped.
+    #[inline(always)]
+    fn end_in_block<S: Simd>(&mut self, simd: S, bytes: &[u8; BLOCK]) -> Option<usize> {
+        let block = Block::new(simd, bytes);
+        let quotes = block.quotes & !self.escaped(block.backslashes, BLOCK);
+        (quotes != 0).then(|| quotes.trailing_zeros() as usize + 1)
+    }
+
     /// Returns the bytes behind a backslash that is not itself escaped: behind an odd number of backslashes.
     #[inline(always)]
     fn escaped(&mut self, backslashes: u64, length: usize) -> u64 {
@@ -124,19 +139,20 @@ fn end_of_outer(bytes: &[u8], start: usize, depth: usize) -> Option<usize> {
 
 /// Returns the position behind the string whose opening quote is before `start`.
 fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
+    let text = bytes.get(start..)?;
+    dispatch!(Level::new(), simd => end_of_string_with(simd, text)).map(|end| start + end)
+}
+
+#[inline(always)]
+fn end_of_string_with<S: Simd>(simd: S, text: &[u8]) -> Option<usize> {
     let mut strings = Strings::default();
-    let (blocks, rest) = bytes.get(start..)?.as_chunks::<BLOCK>();
-    let mut end_in = |bytes: &[u8; BLOCK]| {
-        let block = Block::new(bytes);
-        let quotes = block.quotes & !strings.escaped(block.backslashes, BLOCK);
-        (quotes != 0).then(|| quotes.trailing_zeros() as usize + 1)
-    };
+    let (blocks, rest) = text.as_chunks::<BLOCK>();
     for (idx, block) in blocks.iter().enumerate() {
-        if let Some(end) = end_in(block) {
-            return Some(start + idx * BLOCK + end);
+        if let Some(end) = strings.end_in_block(simd, block) {
+            return Some(idx * BLOCK + end);
         }
     }
-    end_in(&padded(rest)).map(|end| start + blocks.len() * BLOCK + end)
+    strings.end_in_block(simd, &padded(rest)).map(|end| blocks.len() * BLOCK + end)
 }
 
 /// Each bit becomes the parity of itself and those below it.

@@ -21,6 +21,28 @@ fn end_of_nested_slowly(bytes: &[u8]) -> Option<usize> {
     None
 }
 
+/// Finds the closing quote byte by byte.
+fn end_of_string_slowly(bytes: &[u8]) -> Option<usize> {
+    let mut is_escaped = false;
+    for (idx, byte) in bytes.iter().enumerate() {
+        if *byte == b'"' && !is_escaped {
+            return Some(idx + 1);
+        }
+        is_escaped = *byte == b'\\' && !is_escaped;
+    }
+    None
+}
+
+/// Returns the instruction sets that the scanner may use here.
+fn levels() -> Vec<Level> {
+    let best = Level::new();
+    #[cfg(target_arch = "x86_64")]
+    let between = [best.as_sse4_2().map(Level::Sse4_2), best.as_avx2().map(Level::Avx2)];
+    #[cfg(not(target_arch = "x86_64"))]
+    let between = [None; 0];
+    [Level::baseline(), best].into_iter().chain(between.into_iter().flatten()).collect()
+}
+
 fn skip(text: &str) -> Option<&str> {
     let mut cursor = Cursor::new(text);
     cursor.skip_value()?;
@@ -52,6 +74,38 @@ fn brackets_are_found_at_every_position_of_a_block() {
         let long = format!("\"{}\\\\\"", "\\\"".repeat(length));
         assert_eq!(skip(&format!("{long}\"")), Some(&*long));
         assert_eq!(string(&format!("{long}\"")), Some(&long[1..long.len() - 1]));
+    }
+}
+
+/// The blocks of strings begin anywhere in a text, so an escape may begin in one block and end in the next.
+#[test]
+fn every_instruction_set_finds_the_same_ends() {
+    for length in 0..200 {
+        let string = format!("{}\\\\\\\"–\" ]", "x".repeat(length));
+        let nested = format!("{{\"{}\\\\\\\"]\":[[]]}} ]", "x".repeat(length));
+        let [end_of_string, end_of_nested] = [string.len() - 2, nested.len() - 2].map(Some);
+        for level in levels() {
+            let found = dispatch!(level, simd => end_of_string_with(simd, string.as_bytes()));
+            assert_eq!(found, end_of_string, "{level:?} {string}");
+            let found = dispatch!(level, simd => Nesting::default().end_in_with(simd, nested.as_bytes()));
+            assert_eq!(found, end_of_nested, "{level:?} {nested}");
+        }
+    }
+}
+
+#[test]
+fn plain_characters_end_before_special_ones_at_every_position() {
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    for byte in 0..=u8::MAX {
+        for position in 0..16 {
+            let mut bytes = [b'x'; 16];
+            bytes[position] = byte;
+            let expected = if is_plain(byte) { 16 } else { position };
+            for level in levels() {
+                let found = dispatch!(level, simd => block::n_plain_with(simd, &bytes));
+                assert_eq!(found, expected, "{level:?} {byte:#x} at {position}");
+            }
+        }
     }
 }
 
@@ -107,6 +161,19 @@ proptest! {
     fn blocks_agree_with_a_scan_byte_by_byte(text in r#"[\[{]([\[\]{}"\\ax ]|\\\\\\|\\"){0,300}"#) {
         let expected = end_of_nested_slowly(text.as_bytes());
         prop_assert_eq!(end_of_nested(text.as_bytes(), 0), expected);
+        for level in levels() {
+            let found = dispatch!(level, simd => Nesting::default().end_in_with(simd, text.as_bytes()));
+            prop_assert_eq!(found, expected, "{:?}", level);
+        }
+    }
+
+    #[test]
+    fn ends_of_strings_agree_with_a_scan_byte_by_byte(text in r#"([{}a–]|\\\\|\\"){0,200}"?x{0,80}"#) {
+        let expected = end_of_string_slowly(text.as_bytes());
+        for level in levels() {
+            let found = dispatch!(level, simd => end_of_string_with(simd, text.as_bytes()));
+            prop_assert_eq!(found, expected, "{:?}", level);
+        }
     }
 
     #[test]

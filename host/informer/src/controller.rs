@@ -6,6 +6,7 @@
 
 mod informer;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +17,7 @@ use crate::delta_fifo::{DeltaFifo, Deltas, Processed};
 use crate::list_watch::ListWatch;
 use crate::names::ObjectKey;
 use crate::reflector::{self, Reflector};
+use crate::repolled::repolled;
 
 pub use self::informer::{Informer, Store, process_deltas};
 
@@ -62,7 +64,8 @@ impl Controller {
             self.reflector.run(token).await;
             self.fifo.close();
         };
-        tokio::join!(reflect, self.pop_until(token, process));
+        let both = pin!(async { tokio::join!(reflect, self.pop_until(token, process)) });
+        repolled(both).await;
     }
 
     /// Returns whether the first list has been processed whole.

@@ -62,6 +62,7 @@ mod names;
 mod namespaces;
 mod outages;
 mod processor;
+mod repolled;
 mod resource_version;
 mod selector;
 mod transport;

@@ -1,5 +1,6 @@
 //! The parts of an informer, and its loops.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::indexer::{Compactor, Indexer, IndexerWriter};
 use crate::list_watch::ListWatch;
 use crate::processor::{DeltaHandler, Processor, SLICE};
 use crate::reflector::{Reflector, Source, Sources, StatusPublisher};
+use crate::repolled::repolled;
 
 /// How often the cache is compacted while objects are written.
 const COMPACT_PERIOD: Duration = Duration::from_millis(250);
@@ -82,9 +84,10 @@ impl Core {
             reflector.run(token).await;
             self.fifo.close();
         };
+        let both = pin!(async { tokio::join!(reflect, self.pop_until(token)) });
         tokio::select! {
             biased;
-            ((), ()) = async { tokio::join!(reflect, self.pop_until(token)) } => {}
+            ((), ()) = repolled(both) => {}
             // Unconstrained, since the arm above uses up the budget of a poll for as long as events keep
             // coming.
             () = coop::unconstrained(self.notify_of_sync()) => {}

@@ -11,7 +11,9 @@ mod uids;
 mod undecodable;
 mod upstream;
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use futures::FutureExt;
 use oarlock_wait_until::{LIMIT, yield_until};
@@ -64,6 +66,79 @@ async fn receive(listener: &mut Listener, n_notifications: usize) -> Vec<String>
 /// Lets the other futures run until none can make progress without the clock.
 async fn settle() {
     for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Counts the wake-ups of a task.
+#[derive(Default)]
+struct Wakeups(AtomicUsize);
+
+impl Wake for Wakeups {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A running informer that the test polls by itself.
+struct PolledByHand {
+    fake: FakeListWatch,
+    informer: SharedInformer,
+    run: Pin<Box<dyn Future<Output = ()>>>,
+    wakeups: Arc<Wakeups>,
+}
+
+impl PolledByHand {
+    async fn synced() -> Self {
+        let fake = FakeListWatch::pods();
+        let informer = informer(&fake);
+        let run = {
+            let informer = informer.clone();
+            Box::pin(async move { informer.run(CancellationToken::new()).await })
+        };
+        let mut it = Self { fake, informer, run, wakeups: Arc::default() };
+        while !it.informer.has_synced() {
+            it.poll();
+            tokio::task::yield_now().await;
+        }
+        it.poll();
+        it
+    }
+
+    fn poll(&mut self) {
+        let waker = Waker::from(self.wakeups.clone());
+        assert!(self.run.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+}
+
+/// A task that wakes itself goes through the scheduler again, and wakes another worker.
+#[tokio::test(start_paused = true)]
+async fn a_change_is_handled_in_the_poll_that_receives_it() {
+    let mut it = PolledByHand::synced().await;
+    // The first change wakes the compaction, which has slept until then.
+    it.fake.put("ns/1");
+    it.poll();
+    for n in 2..5 {
+        let before = it.wakeups.0.load(Ordering::Relaxed);
+        it.fake.put(format!("ns/{n}").as_str());
+        assert_eq!(it.wakeups.0.load(Ordering::Relaxed), before + 1);
+        it.poll();
+        assert_eq!((it.informer.indexer().len(), it.wakeups.0.load(Ordering::Relaxed)), (n, before + 1));
+    }
+}
+
+/// The reflector does not queue whatever its connection has while nothing is handled.
+#[tokio::test(start_paused = true)]
+async fn the_queue_stays_short_while_many_events_are_ready() {
+    const N_EVENTS: usize = 10_000;
+    let mut it = PolledByHand::synced().await;
+    for n in 0..N_EVENTS {
+        it.fake.put(format!("ns/{n}").as_str());
+    }
+    while it.informer.indexer().len() < N_EVENTS {
+        it.poll();
+        let n_queued = it.informer.core.fifo.len();
+        assert!(n_queued <= 256, "{n_queued} are queued, {} are handled", it.informer.indexer().len());
         tokio::task::yield_now().await;
     }
 }

@@ -7,7 +7,6 @@ mod next_step;
 use std::any::Any;
 use std::sync::Arc;
 
-use futures::stream::BoxStream;
 use oarlock_informer::listener::ListenerHandle;
 use tokio::time::Instant;
 
@@ -21,7 +20,7 @@ use super::generation::{Generation, GenerationSubscription};
 use super::health::GenerationHealth;
 use super::lanes::{Lanes, Taken};
 use super::parked::ParkedNotes;
-use super::queue::{Key, PluginQueue};
+use super::queue::{Keys, PluginQueue};
 use super::retry::{Restarts, RetryPolicy};
 use crate::access::Access;
 use crate::generations::GenerationHandle;
@@ -50,8 +49,8 @@ pub(super) struct ActiveGeneration {
     pub(super) waits_for_drain: bool,
     pub(super) is_stateless: bool,
     maker: Arc<dyn MakeInstance>,
-    /// The keys of the work queue, if there is a reconciler; boxed once, not at each turn of the dispatcher.
-    keys: Option<BoxStream<'static, Key>>,
+    /// The keys of the work queue, if there is a reconciler.
+    keys: Option<Keys>,
     /// The subscription, or the work queue, that is polled first.
     turn: usize,
     /// When the slow timer fires; none while nothing is parked.
@@ -200,6 +199,11 @@ impl ActiveGeneration {
     /// Notes that keys were woken.
     pub(super) fn note_woken(&mut self) {
         self.woken = Woken::ToQueue;
+    }
+
+    /// Has the work queue not wake the dispatcher for keys that the dispatcher is about to add itself.
+    pub(super) fn adds_keys(&mut self) {
+        self.keys.iter_mut().for_each(Keys::forget_waker);
     }
 
     /// Notes that the work queue has no room for keys that were woken.

@@ -56,6 +56,7 @@ impl Dispatcher {
                     return Some(self.wake(active, *subscription, delivery));
                 }
                 if !plan.enqueue.is_nothing() {
+                    active.adds_keys();
                     return Some(self.enqueue(active, *subscription, delivery));
                 }
             }

@@ -5,6 +5,7 @@
 
 mod causes;
 mod key;
+mod keys;
 mod order;
 
 use std::collections::{HashMap, HashSet};
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::stream::{self, BoxStream, StreamExt};
 use oarlock_informer::toolkit::workqueue::{self, RateLimiter, WorkQueue, WorkQueueMetrics};
 use oarlock_plugin::contract::{self, WorkKey};
 use oarlock_plugin::guest::HostBytes;
@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 
 use self::causes::Causes;
 pub(crate) use self::key::Key;
+pub(super) use self::keys::Keys;
 use self::order::{InitialKeys, NewKeysFirst};
 use super::due_call::Outcome;
 use super::read_sets::ReadSets;
@@ -228,11 +229,9 @@ impl PluginQueue {
         self.0.state.lock().held.get(key).map(|events| events.taken).unwrap_or_default()
     }
 
-    /// Returns the keys to work on, as a stream without end. [`PluginQueue::finish`] must follow each of
-    /// them. Dropping the stream loses no key.
-    pub(super) fn keys(&self) -> BoxStream<'static, Key> {
-        let next = |queue: Self| async move { Some((queue.next().await, queue)) };
-        stream::unfold(self.clone(), next).boxed()
+    /// Returns the keys to work on.
+    pub(super) fn keys(&self) -> Keys {
+        Keys::new(self.clone())
     }
 
     async fn next(&self) -> Key {
@@ -272,9 +271,8 @@ impl PluginQueue {
     #[cfg(test)]
     pub(crate) fn take_ready(&self) -> Vec<Key> {
         use futures::FutureExt as _;
-        let mut keys = self.keys();
         let mut taken = Vec::new();
-        while let Some(Some(key)) = keys.next().now_or_never() {
+        while let Some(key) = self.next().now_or_never() {
             self.finish(&key, Outcome::Done);
             taken.push(key);
         }

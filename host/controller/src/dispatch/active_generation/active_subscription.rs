@@ -375,7 +375,7 @@ async fn or_never<T>(value: Option<T>) -> T {
 }
 
 /// Polls a stream that does not end.
-pub(super) fn poll_endless<T>(stream: &mut BoxStream<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
+fn poll_endless<T>(stream: &mut BoxStream<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
     match stream.poll_next_unpin(cx) {
         Poll::Ready(Some(item)) => Poll::Ready(item),
         Poll::Ready(None) | Poll::Pending => Poll::Pending,

@@ -4,7 +4,6 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::Instant;
 
-use super::active_subscription::poll_endless;
 use super::{ActiveGeneration, ActiveSubscription, Step};
 use crate::dispatch::due_call::{CallKey, DueCall};
 
@@ -136,7 +135,7 @@ impl ActiveGeneration {
                     .poll_notification(cx)
                     .map(|delivery| DueCall::Notification { subscription: source, delivery }),
                 None => match &mut self.keys {
-                    Some(keys) => poll_endless(keys, cx).map(DueCall::Key),
+                    Some(keys) => keys.poll_next(cx).map(DueCall::Key),
                     None => Poll::Pending,
                 },
             };

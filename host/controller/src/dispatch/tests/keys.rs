@@ -20,6 +20,25 @@ async fn notifications_with_an_enqueue_rule_become_keys() {
     assert!(received.iter().all(|it| !it.starts_with("add") && !it.starts_with("update")), "{received:?}");
 }
 
+/// A task that wakes itself goes through the scheduler again, and wakes another worker.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_becomes_a_key_does_not_wake_its_dispatcher_again() {
+    let mut rig = Rig::new(&["n/a"]).await;
+    rig.enqueue = Enqueue::Itself;
+    rig.serve(|_| done()).await;
+    rig.until("reconcile pods a").await;
+    for n in 2..5 {
+        // What follows a call takes less time than this.
+        rig.pass(Duration::from_millis(100)).await;
+        let before = rig.n_polls();
+        rig.api.put("n/a");
+        rig.until_times("reconcile pods a", n).await;
+        rig.pass(Duration::from_millis(100)).await;
+        // One for the change, and one after the guest, which lets other tasks run.
+        assert_eq!(rig.n_polls() - before, 2);
+    }
+}
+
 /// Adds the owners of Pods.
 fn owners() -> Enqueue {
     Enqueue::ControllerOwner(OwnerKind {

@@ -1,7 +1,9 @@
 //! A plugin whose instances follow the test's script, over a fake API server that the test controls.
 
+use std::future::poll_fn;
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -116,6 +118,8 @@ pub(super) struct Rig {
     pub(super) lanes: LaneConfig,
     pub(super) commands: Commands,
     metrics: Metrics,
+    /// How often the dispatcher's task was polled.
+    n_polls: Arc<AtomicUsize>,
     pub(super) leadership: Leadership,
     pub(super) drain: Drain,
     pub(super) busy_limit: BusyLimit,
@@ -223,7 +227,14 @@ impl Rig {
         let (dispatcher, handle) = Dispatcher::new(name, shared, handle, queue.clone(), OwnWrites::default());
         let DispatcherHandle { switches, active, commands, suspension: _ } = handle;
         status.set_commands(commands.clone());
-        tasks.spawn("plugin p", Criticality::Essential, |token| dispatcher.run(token));
+        let n_polls = Arc::new(AtomicUsize::new(0));
+        tasks.spawn("plugin p", Criticality::Essential, |token| {
+            let (mut run, n_polls) = (Box::pin(dispatcher.run(token)), n_polls.clone());
+            poll_fn(move |context| {
+                n_polls.fetch_add(1, Ordering::Relaxed);
+                run.as_mut().poll(context)
+            })
+        });
         Self {
             api,
             guests: Guests {
@@ -254,6 +265,7 @@ impl Rig {
             lanes: LaneConfig::single(),
             commands,
             metrics,
+            n_polls,
             leadership,
             drain,
             busy_limit,
@@ -491,6 +503,11 @@ impl Rig {
     /// Returns the time since the rig was created.
     pub(super) fn now(&self) -> Duration {
         self.guests.began.elapsed()
+    }
+
+    /// Returns how often the dispatcher's task was polled.
+    pub(super) fn n_polls(&self) -> usize {
+        self.n_polls.load(Ordering::Relaxed)
     }
 
     /// Lets this time pass on the paused clock.

@@ -74,8 +74,8 @@ impl Wake for OwnWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Only the polling thread finds its own mark, so the order of the two accesses does not matter to
-        // other threads.
+        // Only the polling thread finds its own mark, and only it uses `is_woken`. So relaxed accesses are
+        // enough.
         if self.polled_by.load(Ordering::Relaxed) == mark_of_thread() {
             self.is_woken.store(true, Ordering::Relaxed);
         } else {
@@ -85,7 +85,7 @@ impl Wake for OwnWaker {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
     use std::pin::pin;
     use std::sync::atomic::AtomicUsize;
@@ -94,23 +94,23 @@ mod tests {
 
     /// Counts the wake-ups of a task.
     #[derive(Default)]
-    struct Task(AtomicUsize);
+    pub(crate) struct Wakeups(AtomicUsize);
 
-    impl Wake for Task {
+    impl Wake for Wakeups {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    impl Task {
-        fn n_woken(&self) -> usize {
+    impl Wakeups {
+        pub(crate) fn count(&self) -> usize {
             self.0.load(Ordering::Relaxed)
         }
     }
 
     #[test]
     fn a_wake_up_during_a_poll_polls_again_without_the_task() {
-        let task = Arc::new(Task::default());
+        let wakeups = Arc::new(Wakeups::default());
         let n_polls = Cell::new(0);
         let inner = pin!(poll_fn(|context| {
             n_polls.set(n_polls.get() + 1);
@@ -121,32 +121,32 @@ mod tests {
             Poll::<()>::Pending
         }));
         let mut future = pin!(repolled(inner));
-        let waker = Waker::from(task.clone());
+        let waker = Waker::from(wakeups.clone());
         assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        assert_eq!((n_polls.get(), task.n_woken()), (2, 0));
+        assert_eq!((n_polls.get(), wakeups.count()), (2, 0));
     }
 
     #[test]
     fn a_later_wake_up_wakes_the_task() {
-        let task = Arc::new(Task::default());
+        let wakeups = Arc::new(Wakeups::default());
         let kept = Cell::new(None);
         let inner = pin!(poll_fn(|context| {
             kept.set(Some(context.waker().clone()));
             Poll::<()>::Pending
         }));
         let mut future = pin!(repolled(inner));
-        let waker = Waker::from(task.clone());
+        let waker = Waker::from(wakeups.clone());
         for n in 1..3 {
             assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             kept.take().unwrap().wake();
-            assert_eq!(task.n_woken(), n);
+            assert_eq!(wakeups.count(), n);
         }
     }
 
     /// A future that has yielded to other tasks is not polled again before they have run.
     #[test]
     fn a_wake_up_by_another_thread_during_a_poll_wakes_the_task() {
-        let task = Arc::new(Task::default());
+        let wakeups = Arc::new(Wakeups::default());
         let n_polls = Cell::new(0);
         let inner = pin!(poll_fn(|context| {
             n_polls.set(n_polls.get() + 1);
@@ -155,14 +155,14 @@ mod tests {
             Poll::<()>::Pending
         }));
         let mut future = pin!(repolled(inner));
-        let waker = Waker::from(task.clone());
+        let waker = Waker::from(wakeups.clone());
         assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        assert_eq!((n_polls.get(), task.n_woken()), (1, 1));
+        assert_eq!((n_polls.get(), wakeups.count()), (1, 1));
     }
 
     #[tokio::test]
     async fn a_future_without_budget_is_not_polled_again() {
-        let task = Arc::new(Task::default());
+        let wakeups = Arc::new(Wakeups::default());
         let n_polls = Cell::new(0);
         let inner = pin!(poll_fn(|context| {
             n_polls.set(n_polls.get() + 1);
@@ -173,14 +173,14 @@ mod tests {
             Poll::<()>::Pending
         }));
         let mut future = pin!(repolled(inner));
-        let waker = Waker::from(task.clone());
+        let waker = Waker::from(wakeups.clone());
         assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        assert_eq!((n_polls.get(), task.n_woken()), (1, 1));
+        assert_eq!((n_polls.get(), wakeups.count()), (1, 1));
     }
 
     #[test]
     fn a_future_that_always_wakes_itself_lets_other_tasks_run() {
-        let task = Arc::new(Task::default());
+        let wakeups = Arc::new(Wakeups::default());
         let n_polls = Cell::new(0);
         let inner = pin!(poll_fn(|context| {
             n_polls.set(n_polls.get() + 1);
@@ -188,10 +188,10 @@ mod tests {
             Poll::<()>::Pending
         }));
         let mut future = pin!(repolled(inner));
-        let waker = Waker::from(task.clone());
+        let waker = Waker::from(wakeups.clone());
         for n in 1..3 {
             assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-            assert_eq!((n_polls.get(), task.n_woken()), (n * MAX_POLLS, n));
+            assert_eq!((n_polls.get(), wakeups.count()), (n * MAX_POLLS, n));
         }
     }
 

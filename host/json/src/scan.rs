@@ -13,8 +13,9 @@ mod cursor;
 
 pub use cursor::{Cursor, Quoted};
 
-use block::{BLOCK, Block};
 use fearless_simd::{Level, Simd, dispatch};
+
+use block::{BLOCK, Block};
 
 /// Finds the end of an array or object whose bytes come in pieces.
 #[derive(Clone, Debug, Default)]

@@ -202,7 +202,7 @@ impl ActiveGeneration {
     }
 
     /// Has the work queue not wake the dispatcher for keys that the dispatcher is about to add itself.
-    pub(super) fn adds_keys(&mut self) {
+    pub(super) fn forget_key_waker(&mut self) {
         self.keys.iter_mut().for_each(Keys::forget_waker);
     }
 

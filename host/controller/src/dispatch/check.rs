@@ -56,7 +56,7 @@ impl Dispatcher {
                     return Some(self.wake(active, *subscription, delivery));
                 }
                 if !plan.enqueue.is_nothing() {
-                    active.adds_keys();
+                    active.forget_key_waker();
                     return Some(self.enqueue(active, *subscription, delivery));
                 }
             }

@@ -76,7 +76,7 @@ impl Dispatcher {
         // A queue that was full may be so still, and for one key it is as for many.
         let most = if std::mem::take(&mut active.was_full) { 1 } else { SLICE };
         let (keys, has_more) = sets.take_due(most);
-        active.adds_keys();
+        active.forget_key_waker();
         let mut keys = keys.into_iter();
         while let Some(key) = keys.next() {
             if self.queue.wake(&key, active.woken_by.clone()).is_err() {

@@ -12,8 +12,7 @@ mod undecodable;
 mod upstream;
 
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 
 use futures::FutureExt;
 use oarlock_wait_until::{LIMIT, yield_until};
@@ -25,6 +24,7 @@ use crate::listener::tests::outline;
 use crate::listener::{ListenerConfig, Outcome};
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
+use crate::repolled::tests::Wakeups;
 use crate::testing::{Draft, FakeListWatch, errors};
 
 /// A deadline of the paused clock.
@@ -70,16 +70,6 @@ async fn settle() {
     }
 }
 
-/// Counts the wake-ups of a task.
-#[derive(Default)]
-struct Wakeups(AtomicUsize);
-
-impl Wake for Wakeups {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// A running informer that the test polls by itself.
 struct PolledByHand {
     fake: FakeListWatch,
@@ -119,11 +109,11 @@ async fn a_change_is_handled_in_the_poll_that_receives_it() {
     it.fake.put("ns/1");
     it.poll();
     for n in 2..5 {
-        let before = it.wakeups.0.load(Ordering::Relaxed);
+        let before = it.wakeups.count();
         it.fake.put(format!("ns/{n}").as_str());
-        assert_eq!(it.wakeups.0.load(Ordering::Relaxed), before + 1);
+        assert_eq!(it.wakeups.count(), before + 1);
         it.poll();
-        assert_eq!((it.informer.indexer().len(), it.wakeups.0.load(Ordering::Relaxed)), (n, before + 1));
+        assert_eq!((it.informer.indexer().len(), it.wakeups.count()), (n, before + 1));
     }
 }
 

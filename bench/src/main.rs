@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a run is a process of its own: what it starts ends with it")]
 
+mod compile;
 mod informer;
 mod objects;
 mod reads;
@@ -45,6 +46,8 @@ enum Command {
     Recovery(recovery::Args),
     /// Writes ConfigMaps to an API server, for plugins that watch them.
     Objects(objects::Args),
+    /// Compiles components as the host's child processes do, but in this process and without limits.
+    Compile(compile::Args),
     /// Prints the size of standard input compressed with zstd at level 19.
     Zstd,
 }
@@ -60,6 +63,7 @@ async fn main() -> Result<()> {
         Command::Soak(args) => soak::run(args).await,
         Command::Recovery(args) => recovery::run(args).await,
         Command::Objects(args) => objects::run(args).await,
+        Command::Compile(args) => print(&compile::run(&args)?),
         Command::Zstd => zstd(),
     }
 }

@@ -133,8 +133,8 @@ fn built(profile: Profile) -> Result<PathBuf> {
     }
 }
 
-/// Builds a host for `cargo xtask profile`.
-pub(crate) fn counting_binary() -> Result<PathBuf> {
+/// Builds a host and `oarlock-bench` for `cargo xtask profile`.
+pub(crate) fn counting_binaries() -> Result<[PathBuf; 2]> {
     build::counting()
 }
 

@@ -14,13 +14,17 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::toolchain::command;
-use crate::{cargo, checkout, image, progress};
+use crate::{cargo, checkout, guests, image, progress};
 
 /// The folder of the profiles, in the checkout.
 const FOLDER: &str = "host/profile";
 
 /// The groups of `cargo xtask bench plugin` that the profile is of.
 const GROUPS: [&str; 3] = ["path", "reads", "paced"];
+
+/// The components that are compiled for it, so often in turn.
+const COMPONENTS: [&str; 3] = ["hello-rust", "mirror", "team-quota"];
+const ROUNDS: &str = "20";
 
 /// Makes the execution profile with which the image's binary is compiled.
 #[derive(clap::Args)]
@@ -41,12 +45,19 @@ impl Args {
         let Self {} = self;
         let rustc = Rustc::find()?;
         let merger = rustc.merger()?;
-        let host = progress::step("a host that counts what it executes", image::counting_binary)?;
+        let [host, bench_of_parts] =
+            progress::step("a host that counts what it executes", image::counting_binaries)?;
         let counts = tempfile::Builder::new().prefix("oarlock-profile-").tempdir()?;
         let mut bench = Command::new(env::current_exe()?);
         bench.args(["bench", "plugin", "--quick", "--only"]).args(GROUPS).arg("--host").arg(&host);
         // One file for each process.
-        cargo::run(bench.env("LLVM_PROFILE_FILE", counts.path().join("%p.profraw")))?;
+        let pattern = counts.path().join("%p.profraw");
+        cargo::run(bench.env("LLVM_PROFILE_FILE", &pattern))?;
+        guests::build(&COMPONENTS.map(String::from))?;
+        // A host's child processes compile, and may not write files.
+        let mut compile = Command::new(bench_of_parts);
+        compile.args(["compile", "--rounds", ROUNDS]).args(COMPONENTS.map(component));
+        cargo::run(compile.env("LLVM_PROFILE_FILE", &pattern))?;
         let files: Vec<_> =
             fs::read_dir(counts.path())?.map(|file| Ok(file?.path())).collect::<Result<_>>()?;
         ensure!(!files.is_empty(), "no host has written its counts");
@@ -59,6 +70,10 @@ impl Args {
         ));
         Ok(())
     }
+}
+
+fn component(name: &str) -> PathBuf {
+    checkout::guests().join(format!("{name}.wasm"))
 }
 
 /// Returns the path of the profile for the compiler of this machine, relative to the checkout `root`. Says

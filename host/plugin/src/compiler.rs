@@ -33,7 +33,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 pub use self::{
-    child::run,
+    child::{compile_here, run},
     queue::{Compilation, CompilationState},
 };
 pub(crate) use self::{

@@ -4,8 +4,8 @@
 //! too, which no flag replaces: a macro of wasmtime names the folder of its output. So the build runs in a
 //! mount namespace of its own, where the checkout and the folder of cargo have the same path everywhere.
 //!
-//! The compiler optimises it by an execution profile ([`crate::profile`]). The binary that makes the profile
-//! is built here as well: the profile fits only the settings with which it was made.
+//! The compiler optimises it by an execution profile ([`crate::profile`]). The binaries that make the profile
+//! are built here as well: the profile fits only the settings with which it was made.
 
 use std::env;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::{cargo, checkout, profile, progress};
 /// The folder of cargo's output for images, in the checkout. Its flags differ from those of other builds.
 const TARGET: &str = "target/image-build";
 
-/// The same for the binary that makes the execution profile.
+/// The same for the binaries that make the execution profile.
 const COUNTING_TARGET: &str = "target/profile-build";
 
 /// The path of the checkout in the mount namespace.
@@ -39,14 +39,16 @@ pub(super) fn release() -> Result<PathBuf> {
     in_folder(checkout::root())
 }
 
-/// Builds the binary that makes the execution profile: it counts how often each part of its code runs.
-pub(super) fn counting() -> Result<PathBuf> {
+/// Builds the binaries that make the execution profile, the host and `oarlock-bench`: they count how often
+/// each part of their code runs.
+pub(super) fn counting() -> Result<[PathBuf; 2]> {
     let root = checkout::root();
     let mut build = release_build(root, COUNTING_TARGET);
+    build.args(["--bin", "oarlock-bench"]);
     // Build scripts and macros count as well, and write what they have counted.
     build.env("LLVM_PROFILE_FILE", "/dev/null");
     build_with(&mut build, root, &cargo_home()?, Some("-Cprofile-generate".into()))?;
-    Ok(root.join(COUNTING_TARGET).join("release/oarlock"))
+    Ok(["oarlock", "oarlock-bench"].map(|name| root.join(COUNTING_TARGET).join("release").join(name)))
 }
 
 /// Checks that the checkout is its last commit.

@@ -60,6 +60,23 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Compiles components in this process, without limits: for programs that measure the compiler with known
+/// components. A host never does it, since a component determines how much time and memory it takes.
+///
+/// # Errors
+///
+/// If a component cannot be compiled.
+pub fn compile_here<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Vec<u8>>, String> {
+    let engine = engine()?;
+    let compile = |it| engine.precompile_component(it).map_err(|error| format!("{error:#}"));
+    components.into_iter().map(compile).collect()
+}
+
+/// Returns an engine with which the host's engine shares compiled code.
+fn engine() -> Result<wasmtime::Engine, String> {
+    wasmtime::Engine::new(&wasmtime_config()).map_err(|error| format!("{error:#}"))
+}
+
 /// Returns the arguments of the child.
 pub(super) fn arguments(engine_tag: &EngineTag) -> [String; 1] {
     [engine_tag.hex()]
@@ -103,7 +120,7 @@ struct EndsProcess;
 impl Ready {
     /// Opens what the compilations need, then limits the process.
     fn prepare(engine_tag: String) -> Result<Self, String> {
-        let engine = wasmtime::Engine::new(&wasmtime_config()).map_err(|error| format!("{error:#}"))?;
+        let engine = engine()?;
         let usage = Usage::new().map_err(|error| format!("/proc/self/statm cannot be read: {error}"))?;
         // If memory is short, the kernel should end this process and not the host. Some systems refuse this,
         // and in a Pod the kernel ends all processes of the container.

@@ -1,5 +1,5 @@
-//! Compiles components: for the execution profile of the compiler, whose child processes cannot write one, and
-//! to measure it without the host.
+//! Compiles components: for the execution profile of the compiler, whose child processes cannot write one,
+//! and to measure it without the host.
 
 use std::fs;
 use std::path::PathBuf;

@@ -300,8 +300,10 @@ impl Dispatcher {
             };
             // A host that has lost the Lease waits for nothing: another one may call the plugin already.
             let limit = if leadership.has_ended() { Duration::ZERO } else { drain.timeout() };
+            // In a box: the task has no room for it while it runs.
+            let ended = Box::pin(tokio::time::timeout(limit, ending)).await;
             // The calls that have not ended by then are dropped, and their instances with them.
-            if tokio::time::timeout(limit, ending).await.is_err() {
+            if ended.is_err() {
                 drain.dropped(calls.len());
                 if let Some(active) = &active {
                     let calls = calls.len() as u64;

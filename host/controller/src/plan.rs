@@ -52,9 +52,9 @@ pub struct SubscriptionPlan {
     /// The labels of the objects that it watches.
     pub selector: LabelSelector,
     /// Further conditions on these objects; all of them must hold.
-    pub conditions: Vec<FieldCondition>,
+    pub conditions: Box<[FieldCondition]>,
     /// The declared fields: updates that change none of them are skipped.
-    pub fields: Vec<JsonPointer>,
+    pub fields: Box<[JsonPointer]>,
     /// The declared fields, prepared for one walk over an object.
     pub declared: PointerSet,
     /// How often it receives all objects again.
@@ -220,9 +220,9 @@ impl SubscriptionPlan {
             resource: resource(&declaration.target),
             namespaces: declaration.namespaces.clone(),
             selector,
-            conditions,
+            conditions: conditions.into(),
             declared: PointerSet::new(&fields),
-            fields,
+            fields: fields.into(),
             resync: (declaration.resync_seconds > 0)
                 .then(|| Duration::from_secs(declaration.resync_seconds.into())),
             content: cached_content(declaration.content),

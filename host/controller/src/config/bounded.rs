@@ -77,13 +77,14 @@ impl Budget<'_> {
 
     fn map<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<Map<String, Value>, A::Error> {
         let inner = self.deeper()?;
-        let mut map = Map::new();
+        let mut entries = Vec::new();
         while let Some(key) = access.next_key::<String>()? {
             self.take(key.len())?;
             let value = access.next_value_seed(Any(inner))?;
-            map.insert(key, value);
+            entries.push((key, value));
         }
-        Ok(map)
+        // The host keeps it as long as the plugin: it has no room for further entries.
+        Ok(Map::from_iter(entries))
     }
 }
 
@@ -150,6 +151,7 @@ impl<'de> Visitor<'de> for Any<'_> {
         while let Some(value) = access.next_element_seed(Any(inner))? {
             values.push(value);
         }
+        values.shrink_to_fit();
         Ok(Value::Array(values))
     }
 

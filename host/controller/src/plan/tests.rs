@@ -80,3 +80,10 @@ fn a_lister_that_wakes_has_a_subscription_that_the_plugin_did_not_declare() {
     assert_eq!((&*lister.name, lister.indices.len(), &*lister.indices[0].0), ("loud", 1, "b"));
     assert!(waking.can_inherit_listener(waking) && !waking.can_inherit_listener(declared));
 }
+
+/// Allocations of jemalloc have 640, 768 or 896 bytes, and each subscription has one of these.
+#[test]
+fn a_subscription_fits_an_allocation_of_640_bytes() {
+    let bytes = size_of::<SubscriptionPlan>() + 2 * size_of::<usize>();
+    assert!(bytes <= 640, "{bytes}");
+}

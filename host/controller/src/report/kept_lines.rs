@@ -12,6 +12,9 @@ use crate::followed::look_until;
 /// The memory that the kept lines about one plugin may take. The oldest lines are forgotten first.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
 
+/// Up to so many lines about a plugin, there is no room for more. Most plugins log a line or two.
+const FEW_LINES: usize = 4;
+
 /// The kept lines of all plugins that are loaded.
 #[derive(Debug, Default)]
 pub(super) struct AllKeptLines {
@@ -81,8 +84,7 @@ impl AllKeptLines {
 
 impl KeptLines {
     fn new() -> Self {
-        // Most plugins log a line or two.
-        let lines = Lines { lines: VecDeque::with_capacity(1), bytes: 0, first: 0, is_complete: false };
+        let lines = Lines { lines: VecDeque::new(), bytes: 0, first: 0, is_complete: false };
         Self { id: rand::random(), lines: Mutex::new(lines), changed: Notify::new() }
     }
 
@@ -90,6 +92,10 @@ impl KeptLines {
         {
             let mut lines = self.lines.lock();
             lines.bytes += bytes;
+            // At the second line, a deque makes room for four.
+            if lines.lines.len() < FEW_LINES {
+                lines.lines.reserve_exact(1);
+            }
             lines.lines.push_back((line, bytes));
             while lines.bytes > MAX_BYTES {
                 let Some((_, bytes)) = lines.lines.pop_front() else { break };

@@ -22,7 +22,7 @@ use crate::object::Object;
 
 /// The state that the informer, the consumer and the handles of one listener share.
 pub(crate) struct ListenerShared {
-    pub(super) name: String,
+    pub(super) name: Box<str>,
     pub(super) filter: Filter,
     /// The declared fields, shared with the listeners that declare the same.
     pub(super) fields: Option<Arc<DeclaredFields>>,
@@ -82,7 +82,7 @@ impl ListenerShared {
         } = config;
         let backlog = Backlog::new(backlog_limit, account).with_keys(keys);
         Self {
-            name,
+            name: name.into(),
             filter: Filter::new(label_selector, conditions, fields),
             fields: declared,
             state: Mutex::new(ListenerState {

@@ -284,3 +284,10 @@ async fn promise_6_a_new_version_waits_for_the_call_of_the_object_that_the_old_o
     let last = rig.calls().pop().unwrap();
     assert_eq!((last.text.as_str(), last.instance), ("delete a@4", 2));
 }
+
+/// Tokio's part of a task has at most 256 bytes. The next allocation of jemalloc has 2,560.
+#[tokio::test(start_paused = true)]
+async fn the_task_of_a_plugin_fits_an_allocation_of_2048_bytes() {
+    let bytes = Rig::new(&[]).await.run_bytes;
+    assert!(bytes <= 1_792, "{bytes}");
+}

@@ -120,6 +120,8 @@ pub(super) struct Rig {
     metrics: Metrics,
     /// How often the dispatcher's task was polled.
     n_polls: Arc<AtomicUsize>,
+    /// The size of the dispatcher's future.
+    pub(super) run_bytes: usize,
     pub(super) leadership: Leadership,
     pub(super) drain: Drain,
     pub(super) busy_limit: BusyLimit,
@@ -228,8 +230,10 @@ impl Rig {
         let DispatcherHandle { switches, active, commands, suspension: _ } = handle;
         status.set_commands(commands.clone());
         let n_polls = Arc::new(AtomicUsize::new(0));
+        let mut run_bytes = 0;
         tasks.spawn("plugin p", Criticality::Essential, |token| {
             let (mut run, n_polls) = (Box::pin(dispatcher.run(token)), n_polls.clone());
+            run_bytes = size_of_val(&*run);
             poll_fn(move |context| {
                 n_polls.fetch_add(1, Ordering::Relaxed);
                 run.as_mut().poll(context)
@@ -266,6 +270,7 @@ impl Rig {
             commands,
             metrics,
             n_polls,
+            run_bytes,
             leadership,
             drain,
             busy_limit,

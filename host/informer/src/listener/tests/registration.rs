@@ -178,3 +178,10 @@ async fn only_resyncing_listeners_receive_updates_without_a_change_pd_41_pd_42_r
     bench.relist(vec![object("a", 2)]);
     assert_eq!(drain(&mut never), ["update a@1→2"]);
 }
+
+/// Allocations of jemalloc have 1,024 or 1,280 bytes, and each listener has one of these.
+#[test]
+fn a_listener_fits_an_allocation_of_1024_bytes() {
+    let bytes = size_of::<ListenerShared>() + 2 * size_of::<usize>();
+    assert!(bytes <= 1024, "{bytes}");
+}

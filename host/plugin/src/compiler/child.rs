@@ -268,3 +268,19 @@ impl Drop for EndsProcess {
         exit(EXIT_PANICKED.into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_are_compiled_in_this_process_for_the_engine_of_a_host() {
+        let empty = b"\0asm\x0d\0\x01\0".as_slice();
+        let code = compile_here([empty, empty]).unwrap();
+        let engine = crate::Engine::new(crate::EngineConfig::default()).unwrap();
+        let of_host = engine.wasmtime().precompile_component(empty).unwrap();
+        assert!(code.iter().all(|code| *code == of_host) && code.len() == 2);
+        let error = compile_here([b"text".as_slice()]).unwrap_err();
+        assert!(!error.is_empty());
+    }
+}

@@ -1,7 +1,8 @@
 //! `cargo xtask profile`: makes the execution profile with which the image's binary is compiled
 //! (profile-guided optimisation).
 //!
-//! A host that counts how often each part of its code runs handles the load of the benchmark. The compiler
+//! A host that counts how often each part of its code runs handles the load of the benchmark, and
+//! `oarlock-bench` compiles components, since a host's child processes cannot write counts. The compiler
 //! then chooses what it inlines, and where it places code, by these counts. They are in a file of the
 //! repository, so that two builds of one commit make the same binary. They fit one version of rustc, since
 //! it gives functions other symbols in each version, and they lose effect slowly as the code changes.
@@ -59,7 +60,7 @@ impl Args {
         guests::build(&COMPONENTS.map(String::from))?;
         // A host's child processes compile, and may not write files.
         let mut compile = Command::new(bench_of_parts);
-        compile.args(["compile", "--rounds", ROUNDS]).args(COMPONENTS.map(component));
+        compile.args(["compile", "--rounds", ROUNDS]).args(COMPONENTS.map(oarlock_built_guests::component));
         cargo::run(compile.env("LLVM_PROFILE_FILE", &pattern))?;
         let files: Vec<_> =
             fs::read_dir(counts.path())?.map(|file| Ok(file?.path())).collect::<Result<_>>()?;
@@ -73,10 +74,6 @@ impl Args {
         ));
         Ok(())
     }
-}
-
-fn component(name: &str) -> PathBuf {
-    checkout::guests().join(format!("{name}.wasm"))
 }
 
 /// Returns the path of the profile for the compiler of this machine, relative to the checkout `root`. Says

@@ -67,8 +67,6 @@ pub struct SubscriptionPlan {
     pub(crate) wakes: Option<WakingLister>,
     /// The rule by which a notification becomes a key of the work queue, if any.
     pub(crate) enqueue: EnqueueRule,
-    /// The declaration that this was parsed from, to compare two generations.
-    declaration: contract::Subscription,
 }
 
 /// One parsed read.
@@ -162,18 +160,14 @@ impl Plan {
     ///
     /// When a subscription names such a field.
     pub fn check_against(&self, prunings: &Prunings) -> Result<(), Error> {
-        for SubscriptionPlan { name, resource, declaration, .. } in
-            self.subscriptions.iter().map(|plan| &**plan)
-        {
-            let fields = prunings.of(resource).fields;
-            let is_excluded = |pointer: &str| pointer.parse().is_ok_and(|pointer| !fields.keeps(&pointer));
-            if let Some((what, pointer)) = named_fields(declaration).find(|(_, pointer)| is_excluded(pointer))
-            {
-                let resource = &resource.resource;
+        for plan in &self.subscriptions {
+            let fields = prunings.of(&plan.resource).fields;
+            if let Some((what, pointer)) = plan.named_fields().find(|(_, pointer)| !fields.keeps(pointer)) {
+                let resource = &plan.resource.resource;
                 let message = format!(
                     "{what} names {pointer}, which this host does not cache of {resource}: see its --cache-drop and --cache-keep"
                 );
-                return Err(Error::Malformed { subscription: name.clone(), message });
+                return Err(Error::Malformed { subscription: plan.name.clone(), message });
             }
         }
         Ok(())
@@ -206,19 +200,10 @@ impl SubscriptionPlan {
             };
             conditions.push(FieldCondition::new(pointer(at)?, test).map_err(|error| malformed(&error))?);
         }
-        let outside = outside_content(&declaration);
-        if let Some((what, pointer)) = outside {
-            let message = format!(
-                "{what} names {pointer}, which is not part of the metadata: declare `content: full`, or name something else"
-            );
-            return Err(Error::Malformed { subscription: declaration.name, message });
-        }
         let fields = declaration.fields.iter().map(pointer).collect::<Result<Vec<_>, _>>()?;
         let enqueue = EnqueueRule::of(&declaration).map_err(|error| malformed(&error))?;
-        Ok(Self {
-            name: declaration.name.clone(),
+        let plan = Self {
             resource: resource(&declaration.target),
-            namespaces: declaration.namespaces.clone(),
             selector,
             conditions: conditions.into(),
             declared: PointerSet::new(&fields),
@@ -229,8 +214,18 @@ impl SubscriptionPlan {
             ignores_own_writes: declaration.ignore_own_writes,
             wakes: None,
             enqueue,
-            declaration,
-        })
+            name: declaration.name,
+            namespaces: declaration.namespaces,
+        };
+        let is_outside = |pointer: &JsonPointer| !covers(declaration.content, &pointer.to_string());
+        let outside = plan.named_fields().find(|(_, pointer)| is_outside(pointer));
+        if let Some((what, pointer)) = outside {
+            let message = format!(
+                "{what} names {pointer}, which is not part of the metadata: declare `content: full`, or name something else"
+            );
+            return Err(Error::Malformed { subscription: plan.name, message });
+        }
+        Ok(plan)
     }
 
     /// Returns the subscription by which the host learns of the changes of a lister that wakes.
@@ -272,21 +267,49 @@ impl SubscriptionPlan {
     /// Returns whether both have the same enqueue rule.
     #[must_use]
     pub fn has_rule_of(&self, other: &Self) -> bool {
-        self.declaration.enqueue == other.declaration.enqueue
+        self.enqueue == other.enqueue
     }
 
     /// Returns whether a subscription with this plan can inherit the listener of the other one: both ask for
     /// the same objects in the same form.
     #[must_use]
     pub fn can_inherit_listener(&self, other: &Self) -> bool {
-        // The check for own writes applies behind the listener. So does the enqueue rule, but the keys of
-        // another rule have to be queued for all objects, and a new listener begins with these.
-        let of_listener = |declaration: &contract::Subscription| contract::Subscription {
-            ignore_own_writes: false,
-            ..declaration.clone()
-        };
-        self.wakes.is_some() == other.wakes.is_some()
-            && of_listener(&self.declaration) == of_listener(&other.declaration)
+        let Self {
+            name,
+            resource,
+            namespaces,
+            selector,
+            conditions,
+            fields,
+            // Made of `fields`.
+            declared: _,
+            resync,
+            content,
+            // The check for own writes applies behind the listener.
+            ignores_own_writes: _,
+            wakes,
+            // The enqueue rule applies behind the listener too, but the keys of another rule have to be queued
+            // for all objects, and a new listener begins with these.
+            enqueue,
+        } = self;
+        *name == other.name
+            && *resource == other.resource
+            && *namespaces == other.namespaces
+            && *selector == other.selector
+            && *conditions == other.conditions
+            && *fields == other.fields
+            && *resync == other.resync
+            && *content == other.content
+            && wakes.is_some() == other.wakes.is_some()
+            && *enqueue == other.enqueue
+    }
+
+    /// Returns the fields that the subscription names, each with the part that names it.
+    fn named_fields(&self) -> impl Iterator<Item = (&'static str, &JsonPointer)> {
+        let conditions = self.conditions.iter().map(|it| ("a condition", it.pointer()));
+        let fields = self.fields.iter().map(|it| ("a declared field", it));
+        let enqueue = self.enqueue.pointer().map(|it| ("enqueue", it));
+        conditions.chain(fields).chain(enqueue)
     }
 }
 
@@ -297,22 +320,6 @@ impl ReadPlan {
         let contract::Read { name, target, namespaces, content, wakes } = declaration;
         Self { name, resource: resource(&target), namespaces, content, wakes }
     }
-}
-
-/// Returns a field that a subscription names although its content does not include it.
-fn outside_content(declaration: &contract::Subscription) -> Option<(&'static str, &str)> {
-    named_fields(declaration).find(|(_, pointer)| !covers(declaration.content, pointer))
-}
-
-/// Returns the fields that a subscription names, each with the part that names it.
-fn named_fields(declaration: &contract::Subscription) -> impl Iterator<Item = (&'static str, &str)> {
-    let conditions = declaration.conditions.iter().map(|it| ("a condition", it.pointer.as_str()));
-    let fields = declaration.fields.iter().map(|it| ("a declared field", it.as_str()));
-    let enqueue = match &declaration.enqueue {
-        Enqueue::Pointer(named) => Some(("enqueue", named.at.as_str())),
-        _ => None,
-    };
-    conditions.chain(fields).chain(enqueue)
 }
 
 /// Returns whether a content includes the field at a pointer.

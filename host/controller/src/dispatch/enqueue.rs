@@ -6,14 +6,14 @@ use oarlock_informer::{Object, object::OwnerReference};
 use oarlock_plugin::contract::{self, Enqueue, NamedAt, OwnerKind, Scope, WorkKey};
 
 /// The parsed enqueue rule of a subscription.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EnqueueRule {
     /// The kind of the keys.
     kind: String,
     target: Target,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Target {
     Nothing,
     Itself,
@@ -51,6 +51,14 @@ impl EnqueueRule {
     /// Returns whether the keys that objects name have this kind.
     pub(super) fn has_kind(&self, kind: &str) -> bool {
         !self.is_nothing() && self.kind == kind
+    }
+
+    /// Returns the pointer to the field that has the key, if the rule names one.
+    pub(crate) fn pointer(&self) -> Option<&JsonPointer> {
+        match &self.target {
+            Target::Pointer(pointer, _) => Some(pointer),
+            _ => None,
+        }
     }
 
     /// Returns the key that a state of an object names; `None` if it names none.

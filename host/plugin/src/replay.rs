@@ -9,13 +9,14 @@ mod compare;
 mod interceptor;
 mod player;
 mod report;
+mod versions;
 
 use std::{
     collections::{BTreeSet, HashMap},
     io::Read,
 };
 
-use self::player::Player;
+use self::{player::Player, versions::Versions};
 use crate::{
     Component, Limits,
     record::{self, Call, Ended, Entry, File, Reader, Start, targets_secrets},
@@ -46,16 +47,40 @@ pub async fn replay<R: Read>(
     options: &Options,
     mut each: impl FnMut(Step<'_>),
 ) -> Result<Report, ReplayError> {
-    let Some(Entry::File(file)) = reader.next_entry()? else { return Err(ReplayError::NoFile) };
+    let file = match reader.next_entry()? {
+        Some(Entry::File(file)) => file,
+        Some(_) => return Err(ReplayError::NoFile),
+        None => return Err(ReplayError::NoEntries),
+    };
     let mut replayer = Replayer::new(component, options, file);
+    let mut versions = Versions::default();
+    let mut stopped = false;
+    let mut is_read = false;
     while let Some(entry) = reader.next_entry()? {
-        let is_last = replayer.entry(entry, reader.entry_len(), &mut each).await?;
-        if is_last {
+        is_read = matches!(entry, Entry::End(_));
+        versions.add(&entry);
+        stopped = replayer.entry(entry, reader.entry_len(), &mut each).await?;
+        if stopped {
             break;
         }
     }
     if reader.is_truncated() {
         replayer.note("the record ends within a block: the host was ended while it wrote".to_owned());
+    } else if !stopped {
+        replayer.note(
+            "the record has no last entry: the host was ended before it wrote one, or still writes"
+                .to_owned(),
+        );
+    }
+    if !replayer.report.differences.is_empty() || is_read || !stopped {
+        // A version of a later call may be the reason of a difference.
+        while !is_read && let Ok(Some(entry)) = reader.next_entry() {
+            is_read = matches!(entry, Entry::End(_));
+            versions.add(&entry);
+        }
+        if let Some(note) = versions.note(&component.digest().to_string()) {
+            replayer.note(note);
+        }
     }
     Ok(replayer.report)
 }
@@ -221,18 +246,18 @@ impl<'a> Replayer<'a> {
             return Err(ReplayError::other_contract(call, &format!("answer of {import}"), &reason));
         }
         let mut differences = outcome.differences;
+        let mut end = None;
         // A call that was stopped has no end of its own.
         if outcome.stop.is_none()
             && let Some((at, recorded, actual)) = compare::ended(&call.ended, &ended)
         {
-            differences.push(Difference {
-                import: None,
-                at,
-                recorded,
-                actual,
-                comparable: true,
-                ..Difference::of(call)
-            });
+            let difference = Difference::of(call);
+            end = Some(Difference { import: None, at, recorded, actual, comparable: true, ..difference });
+        }
+        // A failure is the reason why imports are missing.
+        match ended {
+            Ended::Failed { .. } => differences.extend(end.into_iter().chain(outcome.missing)),
+            _ => differences.extend(outcome.missing.into_iter().chain(end)),
         }
         match call.number {
             0 => self.report.starts += 1,
@@ -241,17 +266,21 @@ impl<'a> Replayer<'a> {
         self.report.imports += outcome.n_imports;
         each(Step { call, ended: Some(&ended), differences: &differences });
         let differs = !differences.is_empty();
-        if self.options.keep_going {
+        let goes_on = self.options.keep_going || self.options.until.is_some();
+        if goes_on {
             differences.truncate(MOST_DIFFERENCES - self.report.differences.len());
             self.report.differences.append(&mut differences);
         } else {
             self.report.differences.extend(differences.into_iter().next());
         }
         let is_enough = self.report.differences.len() >= MOST_DIFFERENCES;
-        if is_enough {
+        if is_enough && self.options.until.is_some() {
+            self.note(format!("only the first {MOST_DIFFERENCES} differences are listed"));
+        } else if is_enough {
             self.note(format!("the replay stops after {MOST_DIFFERENCES} differences"));
+            return Ok(true);
         }
-        Ok(self.ends_with(call) || is_enough || differs && !self.options.keep_going)
+        Ok(self.ends_with(call) || differs && !goes_on)
     }
 
     fn note(&mut self, note: String) {

@@ -18,6 +18,9 @@ use crate::{
     failure::{Ended as CommandEnded, Failure},
 };
 
+/// The offset of the first block of a record.
+const FIRST_BLOCK: u64 = 12;
+
 pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded {
     let ReplayArgs { record, component, call, keep_going, ignore, print, output } = args;
     let engine = examine::engine(engine)?;
@@ -27,55 +30,73 @@ pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded 
     let component = examine::compile(&engine, &component).await?;
 
     let options = Options { until: call, keep_going, ignore };
-    let mut text = String::new();
+    let mut printer = Printer { to: std::io::stdout(), call, print };
     let mut last = 0;
     let each = |step: Step<'_>| {
         last = last.max(step.call.number);
-        if call == Some(step.call.number) && output == ReplayOutput::Human {
-            text.push_str(&detail(&step));
-        } else if print && output == ReplayOutput::Human {
-            text.push_str(&line(&step));
-        }
-        if text.len() > 64 << 10 {
-            // A reader that is gone ends the command at the report.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            text.clear();
+        if output == ReplayOutput::Human {
+            printer.step(&step);
         }
     };
     let report = Box::pin(replay::replay(&mut reader, &component, &options, each))
         .await
         .map_err(|error| unusable(&record, error))?;
-    match output {
-        ReplayOutput::Human => text.push_str(&shown(&report)),
-        ReplayOutput::Json => {
-            text = serde_json::to_string_pretty(&report).map_err(Failure::running)?;
-            text.push('\n');
-        }
-    }
+    let text = match output {
+        ReplayOutput::Human => shown(&report),
+        ReplayOutput::Json => serde_json::to_string_pretty(&report).map_err(Failure::running)? + "\n",
+    };
     std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)?;
-    differing(&report)?;
     // A call that is not in the record may have been skipped: the replay stops at the next one then.
-    match call.filter(|call| last < *call) {
-        Some(call) => Err(absent(&record, call, last)),
-        None => Ok(()),
+    if let Some(call) = call.filter(|call| last < *call) {
+        return Err(absent(&record, call, last));
+    }
+    differing(&report, &options)
+}
+
+/// Prints calls while they are replayed.
+struct Printer<W> {
+    to: W,
+    /// The call that everything is printed about.
+    call: Option<u64>,
+    /// Whether each call has a line.
+    print: bool,
+}
+
+impl<W: std::io::Write> Printer<W> {
+    fn step(&mut self, step: &Step<'_>) {
+        let text = if self.call == Some(step.call.number) {
+            detail(step)
+        } else if self.print {
+            line(step)
+        } else {
+            return;
+        };
+        // A replay may take long, and a pipe shows each call at once. A reader that is gone ends the command
+        // at the report.
+        let _ = self.to.write_all(text.as_bytes()).and_then(|()| self.to.flush());
     }
 }
 
 /// Returns the failure of a call that the record ends before.
 fn absent(record: &Path, call: u64, last: u64) -> Failure {
     let record = record.display();
-    Failure::caller(anyhow::anyhow!("{record} has no call {call}: its last one is call {last}"))
-        .hint("`--print` lists the calls")
+    let last = if last == 0 { "it has no calls".to_owned() } else { format!("its last one is call {last}") };
+    Failure::caller(anyhow::anyhow!("{record} has no call {call}: {last}")).hint("`--print` lists the calls")
 }
 
 /// Returns the failure of a component that differs from its record.
-fn differing(report: &Report) -> CommandEnded {
+fn differing(report: &Report, options: &Options) -> CommandEnded {
     let Some(first) = report.differences.first() else { return Ok(()) };
     let n = report.differences.len();
     let error = anyhow::anyhow!("the component differs from the record in {}", Counted(n, "place"));
+    let ignore = match &options.ignore[..] {
+        [] => String::new(),
+        ignored => format!(" --ignore {}", ignored.join(",")),
+    };
     Err(Failure::running(error).hint_if(match first.call {
         0 => None,
-        call => Some(format!("`--call {call}` prints everything about the first call that differs")),
+        call if options.until == Some(call) => None,
+        call => Some(format!("`--call {call}{ignore}` prints everything about the first call that differs")),
     }))
 }
 
@@ -103,8 +124,12 @@ fn unusable(path: &Path, error: ReplayError) -> Failure {
             "replay it with the version of oarlock that recorded it"
         }
         ReplayError::Record(record::Error::Io(_)) => "check the disk, or copy the record again",
+        ReplayError::NoEntries => "record again: the file was cut, or the host was ended while it began it",
+        // Nothing comes before the damage.
+        ReplayError::Record(record::Error::Damaged { at: 0..=FIRST_BLOCK, .. }) | ReplayError::NoFile => {
+            "copy the record again from where the host wrote it, or record again"
+        }
         ReplayError::Record(record::Error::Damaged { .. })
-        | ReplayError::NoFile
         | ReplayError::Limits { .. }
         | ReplayError::TooManyInstances
         | ReplayError::StartsTooLarge => {
@@ -279,21 +304,77 @@ mod tests {
             actual: "2".to_owned(),
             comparable: true,
         };
-        assert!(differing(&report(Vec::new())).is_ok());
-        let said = |calls: &[u64]| {
-            differing(&report(calls.iter().map(|call| difference(*call)).collect())).unwrap_err().text()
+        let mut options = Options::default();
+        assert!(differing(&report(Vec::new()), &options).is_ok());
+        let said = |calls: &[u64], options: &Options| {
+            let report = report(calls.iter().map(|call| difference(*call)).collect());
+            differing(&report, options).unwrap_err().text()
         };
-        insta::assert_snapshot!(said(&[7, 9]), @"
+        insta::assert_snapshot!(said(&[7, 9], &options), @"
         the component differs from the record in 2 places
         hint: `--call 7` prints everything about the first call that differs
         ");
-        insta::assert_snapshot!(said(&[0]), @"the component differs from the record in 1 place");
+        insta::assert_snapshot!(said(&[0], &options), @"the component differs from the record in 1 place");
+        // The call without these imports, as the user compared it.
+        options.ignore = vec!["log".to_owned(), "metrics".to_owned()];
+        insta::assert_snapshot!(said(&[7], &options), @"
+        the component differs from the record in 1 place
+        hint: `--call 7 --ignore log,metrics` prints everything about the first call that differs
+        ");
+        // It is printed already.
+        options.until = Some(7);
+        insta::assert_snapshot!(said(&[7], &options), @"the component differs from the record in 1 place");
+    }
+
+    /// A writer to whom nothing is written before it is flushed.
+    #[derive(Default)]
+    struct Piped {
+        buffered: Vec<u8>,
+        written: String,
+    }
+
+    impl std::io::Write for Piped {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.buffered.write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            self.written += &String::from_utf8(std::mem::take(&mut self.buffered)).unwrap();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn each_call_is_printed_when_it_was_replayed() {
+        let call = |number| Call {
+            number,
+            instance: 1,
+            time_ms: 0,
+            function: "on-add".to_owned(),
+            argument: serde_json::Value::Null,
+            imports: Vec::new(),
+            ended: Ended::Cancelled,
+            lost_before: 0,
+            cut: false,
+        };
+        let mut printer = Printer { to: Piped::default(), call: Some(2), print: true };
+        for (number, n_lines) in [(1, 1), (2, 1 + 3), (3, 4 + 1)] {
+            printer.step(&Step { call: &call(number), ended: None, differences: &[] });
+            assert_eq!(printer.to.written.lines().count(), n_lines, "{}", printer.to.written);
+        }
+        printer.print = false;
+        printer.step(&Step { call: &call(4), ended: None, differences: &[] });
+        assert_eq!(printer.to.written.lines().count(), 5);
     }
 
     #[test]
     fn a_call_that_the_record_lacks_is_an_error_that_names_the_last_one() {
         insta::assert_snapshot!(absent(Path::new("mirror.record"), 99, 42).text(), @"
         mirror.record has no call 99: its last one is call 42
+        hint: `--print` lists the calls
+        ");
+        insta::assert_snapshot!(absent(Path::new("mirror.record"), 1, 0).text(), @"
+        mirror.record has no call 1: it has no calls
         hint: `--print` lists the calls
         ");
     }

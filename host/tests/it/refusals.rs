@@ -256,6 +256,7 @@ fn a_record_or_component_that_cannot_be_replayed_is_refused_with_a_hint() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("text.txt", b"some text");
     write("empty.record", b"OARLKREC\x01\0\0\0");
+    write("cut.record", b"OARLKREC\x01\0\0\0\x64\0\0\0\xc8\0\0\0the first block");
     write("next.record", b"OARLKREC\x02\0\0\0");
     write("damaged.record", b"OARLKREC\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff");
     write("core.wasm", b"\0asm\x01\0\0\0");
@@ -271,6 +272,7 @@ fn a_record_or_component_that_cannot_be_replayed_is_refused_with_a_hint() {
         ("next.record", "traps.wasm"),
         ("damaged.record", "traps.wasm"),
         ("empty.record", "traps.wasm"),
+        ("cut.record", "traps.wasm"),
         ("empty.record", "absent.wasm"),
         ("empty.record", "."),
         ("empty.record", "text.txt"),
@@ -292,9 +294,11 @@ fn a_record_or_component_that_cannot_be_replayed_is_refused_with_a_hint() {
     error: the record next.record is a record in version 2 of the format; this oarlock reads version 1
     hint:  replay it with the version of oarlock that recorded it
     error: the record damaged.record is damaged at byte 12: a block of 4294967295 bytes, unpacked 4294967295
-    hint:  copy the record again from where the host wrote it, or record again; `--call N` replays the calls before the damage
-    error: empty.record: the record is damaged: its first entry does not say what it is
-    hint:  copy the record again from where the host wrote it, or record again; `--call N` replays the calls before the damage
+    hint:  copy the record again from where the host wrote it, or record again
+    error: empty.record: the record ends before its first entry
+    hint:  record again: the file was cut, or the host was ended while it began it
+    error: cut.record: the record ends before its first entry
+    hint:  record again: the file was cut, or the host was ended while it began it
     error: absent.wasm cannot be read: No such file or directory (os error 2)
     hint:  build the component first, or check the path
     error: . cannot be read: it is a folder, and only regular files are read

@@ -33,6 +33,8 @@ struct State {
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) differences: Vec<Difference>,
+    /// The first recorded import that the guest did not call before the call ended.
+    pub(super) missing: Option<Difference>,
     pub(super) n_imports: u64,
     /// Why the call did not run to its end.
     pub(super) stop: Option<Stop>,
@@ -56,14 +58,14 @@ pub(super) enum Stop {
 impl CallReplay {
     /// Prepares the next call.
     pub(super) fn expect(&self, call: &Call, options: &Options) {
-        let Options { until: _, keep_going, ignore } = options;
+        let Options { until, keep_going, ignore } = options;
         let imports = call.imports.iter().filter(|import| !is_ignored(&import.function, ignore));
         *self.state.lock() = State {
             call: Some(call.without_content()),
             imports: imports.cloned().collect(),
             n_passed: 0,
             ignored: ignore.clone(),
-            keep_going: *keep_going,
+            keep_going: *keep_going || until.is_some(),
             outcome: Outcome::default(),
         };
     }
@@ -74,7 +76,8 @@ impl CallReplay {
         if state.outcome.stop.is_none()
             && let Some(import) = state.imports.front().cloned()
         {
-            state.differs("import".to_owned(), show(&import), "the call ended".to_owned(), false);
+            let (recorded, actual) = (show(&import), "the call ended".to_owned());
+            state.outcome.missing = state.difference("import".to_owned(), recorded, actual, false);
         }
         std::mem::take(&mut state.outcome)
     }
@@ -169,12 +172,22 @@ fn any_answer(function: &str) -> Value {
 
 impl State {
     fn differs(&mut self, at: String, recorded: String, actual: String, comparable: bool) {
-        let Some(call) = &self.call else { return };
-        let import = Some(self.n_passed.max(1));
-        let difference = Difference { import, at, recorded, actual, comparable, ..Difference::of(call) };
         if self.outcome.differences.len() < MOST_DIFFERENCES {
-            self.outcome.differences.push(difference);
+            let difference = self.difference(at, recorded, actual, comparable);
+            self.outcome.differences.extend(difference);
         }
+    }
+
+    fn difference(
+        &self,
+        at: String,
+        recorded: String,
+        actual: String,
+        comparable: bool,
+    ) -> Option<Difference> {
+        let call = self.call.as_ref()?;
+        let import = Some(self.n_passed.max(1));
+        Some(Difference { import, at, recorded, actual, comparable, ..Difference::of(call) })
     }
 
     fn stop(&mut self, stop: Stop) {

@@ -8,7 +8,7 @@ use crate::record::{self, Call, Ended};
 /// Configures a replay.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Stops after this call.
+    /// Stops after this call, and goes on after a difference before it, as with `keep_going`.
     pub until: Option<u64>,
     /// Goes on after a difference. A new instance replaces one whose imports diverged.
     pub keep_going: bool,
@@ -34,7 +34,7 @@ pub struct Report {
     /// The calls and starts that could not be replayed, since the record lacks a part of them.
     pub skipped: u64,
     /// The differences, in the order of the record: the first one, or up to 1,000 with
-    /// [`Options::keep_going`].
+    /// [`Options::keep_going`] or [`Options::until`].
     pub differences: Vec<Difference>,
     /// What a reader of the result should know.
     pub notes: Vec<String>,
@@ -71,6 +71,9 @@ pub enum ReplayError {
     /// The first entry is another one.
     #[error("the record is damaged: its first entry does not say what it is")]
     NoFile,
+    /// The host was ended before it wrote any entry, or the file was cut there.
+    #[error("the record ends before its first entry")]
+    NoEntries,
     /// The limits of an instance are not what a host wrote.
     #[error("the record is damaged: the limits of instance {instance}: {reason}")]
     Limits {

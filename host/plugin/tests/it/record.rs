@@ -1,5 +1,7 @@
 //! Sessions of real components are recorded, and replayed without the host's answers.
 
+mod differing;
+
 use std::{path::Path, sync::Arc};
 
 use oarlock_plugin::{
@@ -29,7 +31,7 @@ async fn record(
     let (recorder, writer) = Recorder::create(config).unwrap();
     let description = host.describe().await.unwrap();
     let config = InstanceConfig {
-        config: Arc::new(host.config.clone()),
+        config: host.config.clone().into(),
         limits: host.limits.clone(),
         access: KubeAccess::of(Arc::clone(&host.kube)),
         log: Arc::clone(&host.log),
@@ -330,12 +332,12 @@ async fn a_hostile_record_is_refused_or_replayed_in_part_and_never_more() {
 
     // Without its first entry, with entries in another order, and without any.
     type Change<'a> = &'a dyn Fn(&mut Vec<serde_json::Value>);
-    let changes: [Change<'_>; 3] =
-        [&|entries| drop(entries.remove(0)), &|entries| entries.reverse(), &|entries| entries.clear()];
+    let changes: [Change<'_>; 2] = [&|entries| drop(entries.remove(0)), &|entries| entries.reverse()];
     for change in changes {
         let error = refused(change).await;
         assert_eq!(error, "the record is damaged: its first entry does not say what it is");
     }
+    assert_eq!(refused(&|entries| entries.clear()).await, "the record ends before its first entry");
     // Calls of an instance that never started, and of one that is gone.
     let report = replayed(&|entries| drop(entries.remove(at(entries, "start")))).await.unwrap();
     assert_eq!((report.calls, report.starts, report.skipped), (0, 0, 4));

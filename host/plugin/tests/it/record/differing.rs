@@ -1,0 +1,116 @@
+//! What a report says of components that differ from a record, and of records that end early.
+
+use serde_json::Value;
+
+use super::*;
+
+/// Returns a record of three keys, with each entry in a block of its own.
+async fn keys(host: &Host, folder: &Path) -> Vec<u8> {
+    let file = record(host, folder, async |config, component| {
+        let mut instance = Instance::new(component, config.clone()).await.unwrap();
+        for name in ["a", "b", "c"] {
+            let object = ObjectKey { namespace: "default".into(), name: name.into() };
+            let _ = instance.reconcile(&WorkKey { kind: "configmaps".into(), object }).await;
+            if !instance.is_alive() {
+                instance = Instance::new(component, config.clone()).await.unwrap();
+            }
+        }
+    })
+    .await;
+    rewritten(&file, |_| ())
+}
+
+fn is_call(entry: &Value, number: u64) -> bool {
+    entry["entry"] == "call" && entry["number"] == number
+}
+
+#[tokio::test]
+async fn a_replay_up_to_a_call_goes_on_after_earlier_differences() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("reconciles").await;
+    let file = keys(&host, folder.path()).await;
+    let file = rewritten(&file, |entries| {
+        let first = entries.iter_mut().find(|it| is_call(it, 1)).unwrap();
+        first["ended"] = json!({"answer": "another"});
+    });
+    let options = Options { until: Some(2), ..Options::default() };
+    let mut seen = Vec::new();
+    let each = |step: oarlock_plugin::replay::Step<'_>| {
+        seen.push((step.call.number, step.differences.len()));
+    };
+    let mut reader = Reader::new(&file[..]).unwrap();
+    let report = replay(&mut reader, &host.component, &options, each).await.unwrap();
+    seen.retain(|(number, _)| *number > 0);
+    assert_eq!(seen, [(1, 1), (2, 0)]);
+    assert_eq!(report.differences.len(), 1);
+}
+
+#[tokio::test]
+async fn the_reason_of_a_component_of_the_other_kind_is_the_first_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("reconciles").await;
+    let file = keys(&host, folder.path()).await;
+    // Imports that the handler will not call.
+    let file = rewritten(&file, |entries| {
+        let first = entries.iter_mut().find(|it| is_call(it, 1)).unwrap();
+        first["imports"] = json!([{"function": "log.enabled", "arguments": {}, "answer": true}]);
+    });
+    let handler = Component::compile(engine(), guest("traps")).await.unwrap();
+    let report = replay_with(&file, &handler, &Options::default()).await.unwrap();
+    insta::assert_snapshot!(text(&report), @r#"call 1 reconcile import None end: {"Ok":"Done"} != the component does not export `reconciler`"#);
+}
+
+#[tokio::test]
+async fn a_record_without_a_last_entry_has_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("reconciles").await;
+    let file = keys(&host, folder.path()).await;
+    let notes = async |file: &[u8]| {
+        let report = replay_with(file, &host.component, &Options::default()).await.unwrap();
+        assert_eq!(text(&report), "");
+        report.notes.join("\n")
+    };
+    assert_eq!(notes(&file).await, "");
+    let between = rewritten(&file, |entries| assert_eq!(entries.pop().unwrap()["entry"], "end"));
+    insta::assert_snapshot!(notes(&between).await, @"the record has no last entry: the host was ended before it wrote one, or still writes");
+    insta::assert_snapshot!(notes(&file[..file.len() - 1]).await, @"the record ends within a block: the host was ended while it wrote");
+    // Where the replay stops before the end, it is not known.
+    let options = Options { until: Some(1), ..Options::default() };
+    let report = replay_with(&between, &host.component, &options).await.unwrap();
+    assert_eq!(report.notes, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_record_of_several_versions_says_which_calls_are_whose() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("reconciles").await;
+    let file = keys(&host, folder.path()).await;
+    let digest = host.component.digest().to_string();
+    // The same calls by another version before.
+    let file = rewritten(&file, |entries| {
+        let end = entries.pop().unwrap();
+        let mut before = entries.split_off(1);
+        let mut after = before.clone();
+        for entry in &mut before {
+            match entry["entry"].as_str().unwrap() {
+                "generation" => entry["digest"] = json!("0123456789abcdef"),
+                "call" => entry["ended"] = json!({"answer": "another"}),
+                _ => {}
+            }
+        }
+        for entry in &mut after {
+            match entry["entry"].as_str().unwrap() {
+                "generation" => entry["generation"] = json!(2),
+                "start" => entry["generation"] = json!(2),
+                "call" => entry["number"] = json!(entry["number"].as_u64().unwrap() + 3),
+                _ => {}
+            }
+        }
+        entries.extend(before.into_iter().chain(after).chain([end]));
+    });
+    // The replay stops at the first call, and the note knows the later ones.
+    let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+    assert_eq!((report.calls, report.differences.len()), (1, 1));
+    let [note] = &report.notes[..] else { panic!("{report:?}") };
+    insta::assert_snapshot!(note.replace(&digest[..12], "DIGEST"), @"the record has calls of several versions: calls 1 to 3 of 0.1.0 (0123456789ab), calls 4 to 6 of 0.1.0 (DIGEST, the component)");
+}

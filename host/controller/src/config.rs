@@ -15,7 +15,7 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use oarlock_plugin::Limits;
+use oarlock_plugin::{Configuration, Limits};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 
@@ -42,7 +42,7 @@ pub struct PluginFile {
     /// The ServiceAccount that the plugin acts as.
     pub service_account: Account,
     /// The JSON object that the plugin reads through its `config` import.
-    pub config: Arc<serde_json::Value>,
+    pub config: Configuration,
     /// Stands for `config` in the id of the version, if the configuration is of a Secret: others may read the
     /// id, and must not learn from it what the Secret says.
     pub config_version: Option<Arc<str>>,
@@ -159,7 +159,7 @@ impl PluginFile {
             service_account: account_of(&name).ok_or_else(refused)?,
             name,
             component: path.to_owned(),
-            config: Arc::new(serde_json::Value::Object(serde_json::Map::new())),
+            config: Configuration::default(),
             config_version: None,
             limits: Limits::default(),
             suspend_writes: false,
@@ -264,7 +264,7 @@ impl PluginFile {
             name,
             component: folder.join(component),
             service_account,
-            config: Arc::new(serde_json::Value::Object(config)),
+            config: config.into(),
             config_version: None,
             limits,
             suspend_writes,

@@ -288,8 +288,8 @@ impl SubscriptionPlan {
             // The check for own writes applies behind the listener.
             ignores_own_writes: _,
             wakes,
-            // The enqueue rule applies behind the listener too, but the keys of another rule have to be queued
-            // for all objects, and a new listener begins with these.
+            // The enqueue rule applies behind the listener too, but the keys of another rule have to be
+            // queued for all objects, and a new listener begins with these.
             enqueue,
         } = self;
         *name == other.name

@@ -131,6 +131,7 @@ struct Plugin {
 }
 
 /// Why plugins are unloaded.
+pub(crate) const SHADOW_GONE: &str = "its plugin was unloaded, or has no shadow any more";
 pub(crate) const FILE_GONE: &str = "its file was removed, or names another plugin";
 pub(crate) const OBJECT_GONE: &str = "its object was removed, names another account, or may not be run any more. \
                                       The conditions of an object that exists say why";
@@ -381,7 +382,11 @@ impl Reload {
         self.host.metrics.forget(name);
         let generation = plugin.slot.active.get().map_or(0, |it| it.number);
         let is_of_object = is_of_object(&plugin.newest.0.path);
-        let reason = if is_of_object { OBJECT_GONE } else { FILE_GONE };
+        let reason = match is_of_object {
+            _ if shadow::serving_of(name).is_some() => SHADOW_GONE,
+            true => OBJECT_GONE,
+            false => FILE_GONE,
+        };
         if is_of_object {
             self.suspended.keep(name, &plugin);
         }

@@ -10,10 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
-
 use crate::{
-    CallError, Component, Instance, InstanceConfig,
+    CallError, Component, Configuration, Instance, InstanceConfig,
     contract::Description,
     engine::{DEFAULT_WEIGHT, Share},
     guest,
@@ -69,7 +67,7 @@ pub struct Measured {
 /// When the guest returns an error, gives no answer, or returns a description that is not valid.
 pub async fn describe(
     component: &Component,
-    config: Arc<Value>,
+    config: Configuration,
     limits: Limits,
     log: Arc<GuestLog>,
 ) -> Result<Description, DescribeError> {
@@ -83,7 +81,7 @@ pub async fn describe(
 /// Those of [`describe`].
 pub async fn measure(
     component: &Component,
-    config: Arc<Value>,
+    config: Configuration,
     limits: Limits,
     log: Arc<GuestLog>,
 ) -> Result<Measured, DescribeError> {
@@ -93,7 +91,7 @@ pub async fn measure(
 /// Does the same as [`describe`]; also returns how long the guest computed, in any case.
 pub async fn describe_counted(
     component: &Component,
-    config: Arc<Value>,
+    config: Configuration,
     limits: Limits,
     log: Arc<GuestLog>,
 ) -> (Result<Description, DescribeError>, Duration) {
@@ -103,7 +101,7 @@ pub async fn describe_counted(
 
 async fn measure_counted(
     component: &Component,
-    config: Arc<Value>,
+    config: Configuration,
     limits: Limits,
     log: Arc<GuestLog>,
 ) -> (Result<Measured, DescribeError>, Duration) {
@@ -115,7 +113,7 @@ async fn measure_counted(
 
 async fn ask(
     component: Component,
-    config: Arc<Value>,
+    config: Configuration,
     limits: Limits,
     log: Arc<GuestLog>,
     share: Share,

@@ -11,12 +11,11 @@ use std::{
 };
 
 use serde::Serialize;
-use serde_json::Value;
 use wasmtime::{Store, UpdateDeadline};
 
 use self::runner::Runner;
 use crate::{
-    CallError, Component,
+    CallError, Component, Configuration,
     bindings::exports::oarlock::plugin::{metadata, reconciler},
     call_error::{self, DeadlinePassed, During},
     component::{Guests, Handler},
@@ -43,7 +42,7 @@ const MAX_FAILURE_BYTES: usize = 4 << 10;
 #[derive(Clone)]
 pub struct InstanceConfig {
     /// The plugin's configuration: a JSON object.
-    pub config: Arc<Value>,
+    pub config: Configuration,
     /// The limits of the instance.
     pub limits: Limits,
     /// The plugin's access to Kubernetes.
@@ -329,6 +328,7 @@ impl Instance {
         state.key = None;
         let Crossed { to_guest, from_guest } = state.crossed;
         state.usage.crossed(to_guest, from_guest);
+        state.usage.called();
         state.n_calls += 1;
         state.log.call_ends();
         match answer {

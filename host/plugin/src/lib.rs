@@ -48,6 +48,7 @@ pub mod replay;
 mod bindings;
 mod call_error;
 mod code;
+mod configuration;
 mod crossing;
 mod imports;
 mod inspect;
@@ -60,6 +61,7 @@ mod state;
 
 pub use self::call_error::CallError;
 pub use self::component::Component;
+pub use self::configuration::Configuration;
 pub use self::engine::{Engine, EngineConfig};
 pub use self::instance::{Instance, InstanceConfig};
 pub use self::intercept::Interception;

@@ -37,7 +37,6 @@ pub use oarlock_record_format::entry::{
 pub use oarlock_record_format::file::{Error, Reader, VERSION};
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
 pub use self::budget::Budget;
@@ -48,6 +47,7 @@ use self::{
     call_log::CallLog,
     redaction::{SecretContent, Sources},
 };
+use crate::Configuration;
 use crate::{Interception, component, contract::Description};
 
 /// The messages that may wait for the writer.
@@ -200,7 +200,7 @@ impl Recorder {
         number: u64,
         digest: component::Digest,
         description: &Description,
-        secret_config: Option<Arc<Value>>,
+        secret_config: Option<Configuration>,
     ) -> Interception {
         let sources = Arc::new(Sources::of(description, secret_config.is_some()));
         if let Some(config) = secret_config {

@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::WasiCtx;
 
 use crate::{
+    Configuration,
     contract::{Error, ObjectKey},
     crossing::{Crossed, Crossing},
     guest::{GuestLog, GuestMetrics, Usage},
@@ -26,7 +26,7 @@ use crate::{
 /// The data of a store.
 pub(crate) struct StoreState {
     pub(crate) access: KubeAccess,
-    pub(crate) config: Arc<Value>,
+    pub(crate) config: Configuration,
     pub(crate) log: Arc<GuestLog>,
     pub(crate) output: Arc<Output>,
     pub(crate) metrics: Arc<GuestMetrics>,
@@ -62,7 +62,7 @@ pub(crate) struct Wasi {
 impl StoreState {
     pub(crate) fn new(
         access: KubeAccess,
-        config: Arc<Value>,
+        config: Configuration,
         log: Arc<GuestLog>,
         metrics: Arc<GuestMetrics>,
         usage: &Usage,

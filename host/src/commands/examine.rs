@@ -11,7 +11,7 @@ use oarlock_controller::{
 };
 use oarlock_guest_build::progress;
 use oarlock_plugin::{
-    Component, Engine, EngineConfig, Limits,
+    Component, Configuration, Engine, EngineConfig, Limits,
     component::{self, MAX_COMPONENT_BYTES},
     contract::{Description, Level},
     describe::{Measured, measure},
@@ -88,7 +88,7 @@ pub(super) async fn examine(
     engine: &Engine,
     name: &str,
     component: &Path,
-    config: Arc<serde_json::Value>,
+    config: Configuration,
     limits: Limits,
 ) -> Result<Examined, Failure> {
     let shown = component.display();

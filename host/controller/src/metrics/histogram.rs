@@ -3,10 +3,10 @@
 //! Its buckets are finer than those of the page: four for each power of two, so that a quantile is off by at
 //! most a quarter. The bounds of the page's buckets are among its own bounds.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use once_cell::race::OnceBox;
 use serde::{Serialize, Serializer};
 
 /// The width of the first buckets, in nanoseconds: a sixteenth of the page's first bound.
@@ -28,7 +28,7 @@ const N_PAGE_BOUNDS: usize = 13;
 /// Counts durations.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
-    groups: [OnceLock<Box<[AtomicU64; GROUP]>>; N_BUCKETS.div_ceil(GROUP)],
+    groups: [OnceBox<[AtomicU64; GROUP]>; N_BUCKETS.div_ceil(GROUP)],
     sum_ns: AtomicU64,
 }
 

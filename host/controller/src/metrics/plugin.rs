@@ -1,11 +1,11 @@
 //! The counters of one plugin's calls: prepared once, so that a call looks up no label and takes no lock.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use oarlock_informer::toolkit::workqueue::WorkQueueMetrics;
 use oarlock_plugin::guest::{Usage, UsageView};
+use once_cell::race::OnceBox;
 use serde::Serialize;
 
 use super::Writes;
@@ -30,7 +30,7 @@ const RECONCILE: usize = FUNCTIONS.len() - 1;
 #[derive(Debug, Default)]
 pub(crate) struct PluginMetrics {
     functions: [Function; FUNCTIONS.len()],
-    notifications_waited: OnceLock<Box<Histogram>>,
+    notifications_waited: OnceBox<Histogram>,
     keys: KeyMetrics,
     reconciles: ReconcileMetrics,
     lost: [AtomicU64; LOSS_REASONS.len()],
@@ -60,7 +60,7 @@ pub(crate) struct PluginUsage {
 #[derive(Debug, Default)]
 struct Function {
     outcomes: [AtomicU64; OUTCOMES.len()],
-    duration: OnceLock<Box<Histogram>>,
+    duration: OnceBox<Histogram>,
 }
 
 // === impl PluginMetrics ===

@@ -1,9 +1,10 @@
 //! The counters of one plugin's work queue and reconciler, with the meaning of client-go and
 //! controller-runtime.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+use once_cell::race::OnceBox;
 
 use super::histogram::{Histogram, HistogramView};
 
@@ -12,8 +13,8 @@ use super::histogram::{Histogram, HistogramView};
 pub(crate) struct KeyMetrics {
     added: AtomicU64,
     retried: AtomicU64,
-    waited: OnceLock<Box<Histogram>>,
-    worked: OnceLock<Box<Histogram>>,
+    waited: OnceBox<Histogram>,
+    worked: OnceBox<Histogram>,
 }
 
 /// Counts the calls of `reconcile` whose end is no plain success or failure.

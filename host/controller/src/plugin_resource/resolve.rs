@@ -161,7 +161,7 @@ impl Resolver<'_> {
             name: key.host_name(),
             component: component.path().to_owned(),
             service_account,
-            config: Arc::new(Value::Object(config)),
+            config: config.into(),
             config_version,
             limits,
             suspend_writes: spec.suspend_writes,

@@ -402,7 +402,7 @@ impl Display for Mode {
         f.write_str(match self {
             Self::First => "the first version",
             Self::Replay => "all objects are delivered again",
-            Self::TakeOver => "delivery continues where it stopped",
+            Self::TakeOver => "unchanged subscriptions continue where they stopped",
         })
     }
 }

@@ -29,7 +29,7 @@ pub struct UsageView {
     pub guest_cpu_ns: u64,
     /// CPU time that the host spent for it in imports that may take long, in nanoseconds.
     pub host_cpu_ns: u64,
-    /// Time from the begin of calls to their end, in nanoseconds.
+    /// Time from the begin of calls, and of starts of instances, to their end, in nanoseconds.
     pub call_wall_ns: u64,
     /// The part of it in which calls waited for an import, in nanoseconds.
     pub import_wait_ns: u64,
@@ -127,9 +127,13 @@ impl Usage {
         add(&self.counts.host_cpu_ns, nanos(time));
     }
 
-    /// Counts a call that ended.
-    pub(crate) fn called(&self, wall: Duration) {
+    /// Counts a call that ended. The start of an instance is none.
+    pub(crate) fn called(&self) {
         add(&self.counts.calls, 1);
+    }
+
+    /// Adds the time of a call, or of the start of an instance, that ended.
+    pub(crate) fn ended(&self, wall: Duration) {
         add(&self.counts.call_wall_ns, nanos(wall));
     }
 

@@ -7,12 +7,12 @@ impl Host for StoreState {
     fn get(&mut self, pointer: String) -> Result<Option<String>, Error> {
         self.takes(&[&pointer])?;
         check_pointer(&pointer).map_err(Error::Invalid)?;
-        let answer = self.config.pointer(&pointer).map(ToString::to_string);
+        let answer = self.config.get(&pointer).map(ToOwned::to_owned);
         self.gives(Ok(answer))
     }
 
     fn json(&mut self) -> String {
-        let answer = self.config.to_string();
+        let answer = self.config.text().to_owned();
         self.crossed.count(answer.len(), 0);
         answer
     }

@@ -81,7 +81,7 @@ impl Runner {
             was_ready_for: Duration::ZERO,
         };
         let (answer, ended) = run.await;
-        self.usage.called(ended.saturating_duration_since(began));
+        self.usage.ended(ended.saturating_duration_since(began));
         self.ended = Some(ended);
         match answer {
             Some(Ok(answer)) => answer,

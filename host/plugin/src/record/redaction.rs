@@ -18,8 +18,6 @@ mod json_text;
 mod known;
 mod sources;
 
-use std::sync::Arc;
-
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use oarlock_record_format::file::json_size;
 use serde_json::Value;
@@ -32,6 +30,7 @@ use self::{
     sources::field_names,
 };
 use super::{Call, Ended, Entry, Import, Start, pseudonyms::Pseudonyms};
+use crate::Configuration;
 
 /// The place of a configuration, so that all values in it are replaced.
 const CONFIG: &str = "/config";
@@ -49,7 +48,7 @@ pub(super) enum SecretContent {
     /// What an import writes, or its answer.
     Import(Import, Subject),
     /// The configuration of a generation.
-    Config(Arc<Value>),
+    Config(Configuration),
 }
 
 // === impl SecretContent ===
@@ -62,7 +61,7 @@ impl SecretContent {
             Self::Import(import, _) => {
                 json_size(&import.arguments) + import.answer.as_ref().map_or(0, json_size)
             }
-            Self::Config(config) => json_size(config),
+            Self::Config(config) => config.text().len(),
         };
         json + 200
     }
@@ -85,7 +84,7 @@ impl Redaction {
         match content {
             SecretContent::Argument(mut argument, subject) => self.argument(&mut argument, &subject),
             SecretContent::Import(mut import, subject) => self.import(&mut import, &subject),
-            SecretContent::Config(config) => self.config_text(&mut config.to_string()),
+            SecretContent::Config(config) => self.config_text(&mut config.text().to_owned()),
         }
     }
 

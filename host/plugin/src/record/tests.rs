@@ -47,7 +47,7 @@ fn description(plural: &str) -> Description {
 
 /// The interceptor of an instance of a plugin with this description.
 fn instance(recorder: &Recorder, description: &Description, config: Option<Value>) -> Arc<dyn Intercept> {
-    let config = config.map(Arc::new);
+    let config = config.map(Into::into);
     recorder.generation(1, component::Digest::of(b"a"), description, config).interceptor()
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::interceptor::CallReplay;
 use super::{Options, ReplayError};
 use crate::{
-    CallError, Component, Instance, InstanceConfig, Interception, Limits,
+    CallError, Component, Configuration, Instance, InstanceConfig, Interception, Limits,
     contract::{Added, Deleted, Error, Level, Updated},
     describe::no_access::NoAccess,
     engine::DEFAULT_WEIGHT,
@@ -63,7 +63,7 @@ impl Player {
         let replay = self.replay.clone();
         let log = GuestLog::new("replay".into(), 1, 0, Arc::new(NoLines));
         let config = InstanceConfig {
-            config: Arc::new(Value::Null),
+            config: Configuration::default(),
             limits: self.limits.clone(),
             access: KubeAccess::of(Arc::new(NoAccess)),
             log: Arc::new(log),

@@ -71,6 +71,7 @@ async fn the_limit_is_for_one_call_and_all_bytes_are_counted() {
         cross(&host, "field", 1_000).await.unwrap();
     }
     let view = host.usage.view();
+    assert_eq!(view.calls, 3, "the start of the instance is no call");
     // The pointer /metadata/name, and the value "pod" in quotes.
     assert_eq!(view.bytes_from_guest, 3 * 1_000 * 14);
     let arguments =

@@ -91,7 +91,7 @@ impl Host {
 
     pub(super) async fn instance(&self) -> Result<Instance, CallError> {
         let config = InstanceConfig {
-            config: Arc::new(self.config.clone()),
+            config: self.config.clone().into(),
             limits: self.limits.clone(),
             access: KubeAccess::of(Arc::clone(&self.kube)),
             log: Arc::clone(&self.log),
@@ -104,7 +104,7 @@ impl Host {
     }
 
     pub(super) async fn describe(&self) -> Result<Description, DescribeError> {
-        let config = Arc::new(self.config.clone());
+        let config = self.config.clone().into();
         oarlock_plugin::describe::describe(
             &self.component,
             config,

@@ -6,7 +6,6 @@ mod json;
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use oarlock_controller::{
@@ -16,7 +15,7 @@ use oarlock_controller::{
     report::{Counted, OneLine},
 };
 use oarlock_guest_build::progress;
-use oarlock_plugin::{EngineConfig, Limits};
+use oarlock_plugin::{Configuration, EngineConfig, Limits};
 
 use super::{
     super::{
@@ -108,7 +107,7 @@ impl Subject {
     pub(super) async fn examine(path: &Path, builds: bool, engine: EngineConfig) -> Result<Self, Failure> {
         let engine = examine::engine(engine)?;
         if is_component(path) {
-            let config = Arc::new(serde_json::Map::new().into());
+            let config = Configuration::default();
             let examined = examine::examine(&engine, "inspect", path, config, Limits::default()).await?;
             return Ok(Self { file: None, component: path.to_owned(), examined });
         }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_plugin::contract::Description;
-use oarlock_plugin::{Component, describe::DescribeError, guest::GuestLog};
+use oarlock_plugin::{Component, Configuration, describe::DescribeError, guest::GuestLog};
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Preparation;
@@ -41,7 +40,7 @@ impl Preparation<'_> {
     pub(super) async fn describe(
         &self,
         component: &Component,
-        config: &Arc<Value>,
+        config: &Configuration,
         log: &Arc<GuestLog>,
     ) -> Result<Description, DescribeError> {
         let Self { host, slot, file, .. } = self;

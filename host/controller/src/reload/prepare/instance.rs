@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use oarlock_plugin::{
-    Component, InstanceConfig, contract::Description, guest::GuestLog, kube_access::KubeAccess,
+    Component, Configuration, InstanceConfig, contract::Description, guest::GuestLog, kube_access::KubeAccess,
 };
-use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Error, Preparation};
@@ -20,7 +19,7 @@ use crate::write_settings::WriteSettings;
 /// The parts of an instance, without its access to the cluster.
 pub(super) struct InstanceParts {
     pub(super) component: Component,
-    pub(super) config: Arc<Value>,
+    pub(super) config: Configuration,
     pub(super) log: Arc<GuestLog>,
     pub(super) description: Description,
 }

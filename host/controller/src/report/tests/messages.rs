@@ -121,6 +121,7 @@ fn examples() -> Vec<HostEvent> {
         },
         HostEvent::PluginPanicked { doing: text("its calls"), message: text("index out of bounds") },
         HostEvent::PluginUnloaded { reason: crate::reload::FILE_GONE },
+        HostEvent::PluginUnloaded { reason: crate::reload::SHADOW_GONE },
         HostEvent::PluginUnloaded { reason: crate::reload::OBJECT_GONE },
         HostEvent::PluginSuspended { by: Suspender::Operator },
         HostEvent::PluginSuspended { by: Suspender::Definition },
@@ -371,6 +372,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  hello greets each Pod:
     error the host panicked in its calls: index out of bounds. The host loads the plugin again. Fix: report this, it is a bug of the host
     info  unloaded: its file was removed, or names another plugin
+    info  unloaded: its plugin was unloaded, or has no shadow any more
     info  unloaded: its object was removed, names another account, or may not be run any more. The conditions of an object that exists say why
     info  suspended by `oarlock suspend`: it is not called until `oarlock resume`. Its notifications and keys wait
     info  suspended: its file or object has `suspend: true`. Its notifications and keys wait
@@ -399,7 +401,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts at once. pods default/web is parked after 3 calls: the host calls again at its next event, when another version of the plugin loads, after `oarlock redeliver`, and within `retry.parkedDelay` (default 5m)
     warn  instance lost in on-add (trap): the guest trapped: unreachable. A fresh instance starts at once
     warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. The version that serves gets the call, if it watches the object
-    info  a fresh instance serves: delivery continues where it stopped
+    info  a fresh instance serves: unchanged subscriptions continue where they stopped
     warn  example.com/v1/boats is absent: the API server does not serve it. The host asks again at least every 5 s. Wanted by hello, mirror. Fix: apply the CustomResourceDefinition, or correct the resource in the plugin
     info  the API server serves example.com/v1/boats now
     error the host's account may not watch v1/pods: pods is forbidden. The host tries again. Fix: grant the rights

@@ -382,10 +382,12 @@ impl Reload {
         self.host.metrics.forget(name);
         let generation = plugin.slot.active.get().map_or(0, |it| it.number);
         let is_of_object = is_of_object(&plugin.newest.0.path);
-        let reason = match is_of_object {
-            _ if shadow::serving_of(name).is_some() => SHADOW_GONE,
-            true => OBJECT_GONE,
-            false => FILE_GONE,
+        let reason = if shadow::serving_of(name).is_some() {
+            SHADOW_GONE
+        } else if is_of_object {
+            OBJECT_GONE
+        } else {
+            FILE_GONE
         };
         if is_of_object {
             self.suspended.keep(name, &plugin);

@@ -34,7 +34,7 @@ use std::{
 pub use oarlock_record_format::entry::{
     Call, End, EndReason, Ended, Entry, File, Generation, Gone, Import, Kind, Start,
 };
-pub use oarlock_record_format::file::{Error, Reader, VERSION};
+pub use oarlock_record_format::file::{Error, FIRST_BLOCK, Reader, VERSION};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};

@@ -22,6 +22,9 @@ const MAGIC: &[u8; 8] = b"OARLKREC";
 /// The version of the format. A host reads only its own version.
 pub const VERSION: u16 = 1;
 
+/// The offset of the first block, behind the head of the file.
+pub const FIRST_BLOCK: u64 = 12;
+
 const MAX_PACKED: usize = 40 << 20;
 const MAX_RAW: usize = 64 << 20;
 
@@ -139,7 +142,7 @@ impl<R: Read> Reader<R> {
     ///
     /// When it is another kind of file, or another version of the format.
     pub fn new(mut from: R) -> Result<Self, Error> {
-        let mut head = [0; 12];
+        let mut head = [0; FIRST_BLOCK as usize];
         let n_read = read_up_to(&mut from, &mut head)?;
         if n_read < 10 || head[..8] != *MAGIC {
             return Err(Error::NotARecord);
@@ -148,7 +151,14 @@ impl<R: Read> Reader<R> {
         if found != VERSION {
             return Err(Error::OtherVersion { found });
         }
-        Ok(Self { from, at: 12, block: Vec::new(), next: 0, entry_len: 0, is_truncated: n_read < head.len() })
+        Ok(Self {
+            from,
+            at: FIRST_BLOCK,
+            block: Vec::new(),
+            next: 0,
+            entry_len: 0,
+            is_truncated: n_read < head.len(),
+        })
     }
 
     /// Returns the next entry, or `None` at the end.

@@ -18,9 +18,6 @@ use crate::{
     failure::{Ended as CommandEnded, Failure},
 };
 
-/// The offset of the first block of a record.
-const FIRST_BLOCK: u64 = 12;
-
 pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded {
     let ReplayArgs { record, component, call, keep_going, ignore, print, output } = args;
     let engine = examine::engine(engine)?;
@@ -126,9 +123,8 @@ fn unusable(path: &Path, error: ReplayError) -> Failure {
         ReplayError::Record(record::Error::Io(_)) => "check the disk, or copy the record again",
         ReplayError::NoEntries => "record again: the file was cut, or the host was ended while it began it",
         // Nothing comes before the damage.
-        ReplayError::Record(record::Error::Damaged { at: 0..=FIRST_BLOCK, .. }) | ReplayError::NoFile => {
-            "copy the record again from where the host wrote it, or record again"
-        }
+        ReplayError::Record(record::Error::Damaged { at: 0..=record::FIRST_BLOCK, .. })
+        | ReplayError::NoFile => "copy the record again from where the host wrote it, or record again",
         ReplayError::Record(record::Error::Damaged { .. })
         | ReplayError::Limits { .. }
         | ReplayError::TooManyInstances

@@ -263,7 +263,17 @@ async fn a_call_that_waited_beyond_its_deadline_is_equal() {
 async fn keys_of_a_reconciler_are_replayed_up_to_the_call_that_was_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::new("reconciles").await;
-    let file = record(&host, folder.path(), async |config, component| {
+    let file = three_keys(&host, folder.path()).await;
+    let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+    assert_eq!(text(&report), "");
+    let until = Options { until: Some(2), ..Options::default() };
+    let shorter = replay_with(&file, &host.component, &until).await.unwrap();
+    assert!(shorter.calls < report.calls && shorter.calls == 2, "{shorter:?} {report:?}");
+}
+
+/// Records the calls of three keys of a reconciler.
+async fn three_keys(host: &Host, folder: &Path) -> Vec<u8> {
+    record(host, folder, async |config, component| {
         let mut instance = Instance::new(component, config.clone()).await.unwrap();
         for name in ["a", "b", "c"] {
             let object = ObjectKey { namespace: "default".into(), name: name.into() };
@@ -273,12 +283,7 @@ async fn keys_of_a_reconciler_are_replayed_up_to_the_call_that_was_asked_for() {
             }
         }
     })
-    .await;
-    let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
-    assert_eq!(text(&report), "");
-    let until = Options { until: Some(2), ..Options::default() };
-    let shorter = replay_with(&file, &host.component, &until).await.unwrap();
-    assert!(shorter.calls < report.calls && shorter.calls == 2, "{shorter:?} {report:?}");
+    .await
 }
 
 /// Decodes a record, changes its entries, and encodes it again.

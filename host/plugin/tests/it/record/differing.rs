@@ -6,22 +6,13 @@ use super::*;
 
 /// Returns a record of three keys, with each entry in a block of its own.
 async fn keys(host: &Host, folder: &Path) -> Vec<u8> {
-    let file = record(host, folder, async |config, component| {
-        let mut instance = Instance::new(component, config.clone()).await.unwrap();
-        for name in ["a", "b", "c"] {
-            let object = ObjectKey { namespace: "default".into(), name: name.into() };
-            let _ = instance.reconcile(&WorkKey { kind: "configmaps".into(), object }).await;
-            if !instance.is_alive() {
-                instance = Instance::new(component, config.clone()).await.unwrap();
-            }
-        }
-    })
-    .await;
-    rewritten(&file, |_| ())
+    rewritten(&three_keys(host, folder).await, |_| ())
 }
 
-fn is_call(entry: &Value, number: u64) -> bool {
-    entry["entry"] == "call" && entry["number"] == number
+/// Changes the first call of a record.
+fn with_first_call(file: &[u8], part: &str, value: Value) -> Vec<u8> {
+    let is_first = |entry: &&mut Value| entry["entry"] == "call" && entry["number"] == 1;
+    rewritten(file, |entries| entries.iter_mut().find(is_first).unwrap()[part] = value)
 }
 
 #[tokio::test]
@@ -29,10 +20,7 @@ async fn a_replay_up_to_a_call_goes_on_after_earlier_differences() {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::new("reconciles").await;
     let file = keys(&host, folder.path()).await;
-    let file = rewritten(&file, |entries| {
-        let first = entries.iter_mut().find(|it| is_call(it, 1)).unwrap();
-        first["ended"] = json!({"answer": "another"});
-    });
+    let file = with_first_call(&file, "ended", json!({"answer": "another"}));
     let options = Options { until: Some(2), ..Options::default() };
     let mut seen = Vec::new();
     let each = |step: oarlock_plugin::replay::Step<'_>| {
@@ -51,10 +39,8 @@ async fn the_reason_of_a_component_of_the_other_kind_is_the_first_difference() {
     let host = Host::new("reconciles").await;
     let file = keys(&host, folder.path()).await;
     // Imports that the handler will not call.
-    let file = rewritten(&file, |entries| {
-        let first = entries.iter_mut().find(|it| is_call(it, 1)).unwrap();
-        first["imports"] = json!([{"function": "log.enabled", "arguments": {}, "answer": true}]);
-    });
+    let enabled = json!([{"function": "log.enabled", "arguments": {}, "answer": true}]);
+    let file = with_first_call(&file, "imports", enabled);
     let handler = Component::compile(engine(), guest("traps")).await.unwrap();
     let report = replay_with(&file, &handler, &Options::default()).await.unwrap();
     insta::assert_snapshot!(text(&report), @r#"call 1 reconcile import None end: {"Ok":"Done"} != the component does not export `reconciler`"#);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oarlock_json::JsonPointer;
+use oarlock_json::{JsonPointer, PointerError};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -32,10 +32,10 @@ impl Configuration {
     }
 
     /// Returns the JSON text of the value at a pointer; `None` if there is none.
-    pub(crate) fn get(&self, pointer: &str) -> Option<&str> {
-        let pointer: JsonPointer = pointer.parse().ok()?;
-        let mut found = oarlock_json::find_each(&self.text, &[pointer.segments()]);
-        found.pop()?.pop()
+    pub(crate) fn get(&self, pointer: &str) -> Result<Option<&str>, PointerError> {
+        let pointer: JsonPointer = pointer.parse()?;
+        let found = oarlock_json::find_each(&self.text, &[pointer.segments()]);
+        Ok(found.into_iter().flatten().next())
     }
 }
 
@@ -109,8 +109,9 @@ mod tests {
         ];
         for pointer in pointers {
             let expected = value.pointer(pointer).map(ToString::to_string);
-            assert_eq!(config.get(pointer), expected.as_deref(), "{pointer:?}");
+            assert_eq!(config.get(pointer).unwrap(), expected.as_deref(), "{pointer:?}");
         }
+        assert!(config.get(&"/a".repeat(65)).is_err(), "too long to be looked up");
     }
 
     #[test]

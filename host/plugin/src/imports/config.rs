@@ -7,7 +7,8 @@ impl Host for StoreState {
     fn get(&mut self, pointer: String) -> Result<Option<String>, Error> {
         self.takes(&[&pointer])?;
         check_pointer(&pointer).map_err(Error::Invalid)?;
-        let answer = self.config.get(&pointer).map(ToOwned::to_owned);
+        let answer = self.config.get(&pointer).map_err(|error| Error::Invalid(error.to_string()))?;
+        let answer = answer.map(ToOwned::to_owned);
         self.gives(Ok(answer))
     }
 

@@ -5,8 +5,8 @@
 //! - An [`Area`] for what the host passes. It asks for a block for each text and list of a call, and of an
 //!   import's answer (`cabi_realloc`), a dozen for a notification, and the plugin frees most of them
 //!   before the call ends. So these blocks are taken from the area one after the other, and the area is
-//!   empty again when all of them are free. A plugin that keeps one of them fills the area up once, and
-//!   gets later blocks as its own.
+//!   empty again when all of them are free. If the plugin keeps one of them, the area becomes full and stays
+//!   full: later blocks are then taken like those that the plugin allocates itself.
 //! - Lists of [free small blocks](FreeBlocks), for what the plugin allocates itself: its next block of
 //!   about the same size is the one that it freed last.
 
@@ -19,16 +19,19 @@ use core::ptr::{null_mut, without_provenance_mut};
 const SIZE: usize = 1 << 10;
 
 /// The maximum alignment of a block in the area, and of a small block. No type of the component model has a
-/// larger one.
+/// larger one; blocks with a larger one, such as those of `u128`, are always talc's.
 const ALIGN: usize = 8;
 
-/// The sizes of small blocks are multiples of this.
+/// What talc adds to each block, on WebAssembly.
+const TAIL: usize = 4;
+
+/// A small block and its tail have a multiple of this, as talc's blocks have.
 const STEP: usize = 16;
 
 /// The maximum size of a small block.
-const LARGEST: usize = 128;
+const LARGEST: usize = 128 - TAIL;
 
-/// The maximum number of free blocks of one size that are kept: 16 of each take 9 KiB.
+/// The maximum number of free blocks of one size that are kept, also when memory is short: 9 KiB of all sizes.
 const MOST_KEPT: u8 = 16;
 
 /// An allocator with an area for what the host passes. One thread may use it.
@@ -36,7 +39,7 @@ pub struct Allocator<A> {
     rest: A,
     area: Area,
     /// By size, the smallest one first.
-    free: [FreeBlocks; LARGEST / STEP],
+    free: [FreeBlocks; (LARGEST + TAIL) / STEP],
 }
 
 /// Memory whose blocks are taken one after the other, and are free together.
@@ -61,17 +64,20 @@ struct FreeBlocks {
 impl<A> Allocator<A> {
     /// Returns an allocator with an empty area, and `rest` for all other memory.
     pub const fn new(rest: A) -> Self {
-        Self { rest, area: Area::new(), free: [const { FreeBlocks::new() }; LARGEST / STEP] }
+        Self { rest, area: Area::new(), free: [const { FreeBlocks::new() }; (LARGEST + TAIL) / STEP] }
     }
 
-    /// Returns the free blocks of this size, and the layout of each; none unless they are small.
+    /// Returns the free blocks of this size, and the layout of each. `None` if the size or the alignment is too
+    /// large.
     #[inline]
     fn small(&self, layout: Layout) -> Option<(&FreeBlocks, Layout)> {
-        let free = self.free.get(layout.size().wrapping_sub(1) / STEP)?;
+        // A layout has at most `isize::MAX` bytes.
+        let total = layout.size() + TAIL;
+        let free = self.free.get((total - 1) / STEP)?;
         if layout.align() > ALIGN {
             return None;
         }
-        let size = layout.size().next_multiple_of(STEP);
+        let size = total.next_multiple_of(STEP) - TAIL;
         // SAFETY: the alignment is a power of two, and the size is small.
         Some((free, unsafe { Layout::from_size_align_unchecked(size, ALIGN) }))
     }
@@ -83,9 +89,8 @@ impl<A: GlobalAlloc> Allocator<A> {
     ///
     /// # Safety
     ///
-    /// `align` is a power of two, and no size is larger than the memory. A block with an old size was
-    /// returned by this function with that size and alignment, and its new size is not zero. That is what
-    /// the canonical ABI says of `realloc`.
+    /// `align` is a power of two. A block with an old size was returned by this function with that size and
+    /// alignment, and its new size is not zero. That is what the canonical ABI says of `realloc`.
     pub unsafe fn reallocate_argument(
         &self,
         block: *mut u8,
@@ -93,19 +98,21 @@ impl<A: GlobalAlloc> Allocator<A> {
         align: usize,
         new_size: usize,
     ) -> *mut u8 {
-        // SAFETY: the caller promises it.
-        let layout = |size| unsafe { Layout::from_size_align_unchecked(size, align) };
+        // A list of the component model may be longer than a block.
+        let Ok(wanted) = Layout::from_size_align(new_size, align) else { return null_mut() };
         if old_size > 0 {
             debug_assert!(new_size > 0);
             // SAFETY: the block is one of this allocator, with this layout.
-            return unsafe { self.realloc(block, layout(old_size), new_size) };
+            return unsafe {
+                self.realloc(block, Layout::from_size_align_unchecked(old_size, align), new_size)
+            };
         }
         if new_size == 0 {
             return without_provenance_mut(align);
         }
-        let block = self.area.allocate(layout(new_size));
+        let block = self.area.allocate(wanted);
         // SAFETY: the size is not zero.
-        if block.is_null() { unsafe { self.alloc(layout(new_size)) } } else { block }
+        if block.is_null() { unsafe { self.alloc(wanted) } } else { block }
     }
 
     /// Replaces a block by one of another layout. Null if there is no memory.
@@ -114,7 +121,8 @@ impl<A: GlobalAlloc> Allocator<A> {
     ///
     /// The block is one of this allocator, with this layout, and the size of the other is not zero.
     unsafe fn move_block(&self, block: *mut u8, layout: Layout, wanted: Layout) -> *mut u8 {
-        // SAFETY: the caller promises it. Both blocks are at least as long as the shorter layout.
+        // SAFETY: the caller promises it. Both blocks are at least as long as the shorter layout, and both are
+        // in use, so they do not overlap.
         unsafe {
             let moved = self.alloc(wanted);
             if !moved.is_null() {
@@ -275,7 +283,9 @@ impl FreeBlocks {
     }
 }
 
-#[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
+/// Not with WASI: there the host takes its blocks from the C library, whose allocator is also that of the
+/// standard library.
+#[cfg(all(target_family = "wasm", target_os = "unknown", not(target_feature = "atomics")))]
 mod global {
     use talc::wasm::{WasmDynamicTalc, new_wasm_dynamic_allocator};
 
@@ -287,13 +297,11 @@ mod global {
     static ALLOCATOR: Allocator<WasmDynamicTalc> = Allocator::new(new_wasm_dynamic_allocator());
 
     /// The function by which the host gets blocks for arguments and results. It replaces the one of
-    /// wit-bindgen, which is a weak symbol. With WASI the one of its C library stays, which frees what the
-    /// library's own imports return.
+    /// wit-bindgen, which is a weak symbol.
     ///
     /// # Safety
     ///
     /// As [`Allocator::reallocate_argument`].
-    #[cfg(target_os = "unknown")]
     #[unsafe(no_mangle)]
     unsafe extern "C" fn cabi_realloc(
         block: *mut u8,
@@ -494,13 +502,13 @@ mod tests {
     #[test]
     fn a_small_block_is_used_again_for_any_of_its_size() {
         let allocator = new();
-        let block = unsafe { allocator.alloc(layout(17, 1)) };
-        unsafe { allocator.dealloc(block, layout(17, 1)) };
-        for (size, align) in [(32, 8), (20, 4), (17, 2)] {
+        let block = unsafe { allocator.alloc(layout(13, 1)) };
+        unsafe { allocator.dealloc(block, layout(13, 1)) };
+        for (size, align) in [(28, 8), (20, 4), (13, 2)] {
             assert_eq!(unsafe { allocator.alloc(layout(size, align)) }, block);
             unsafe { allocator.dealloc(block, layout(size, align)) };
         }
-        for (size, align) in [(16, 8), (33, 8), (32, 16)] {
+        for (size, align) in [(12, 8), (29, 8), (28, 16)] {
             let other = unsafe { allocator.alloc(layout(size, align)) };
             assert_ne!(other, block, "{size} bytes, aligned to {align}");
             unsafe { allocator.dealloc(other, layout(size, align)) };
@@ -525,29 +533,43 @@ mod tests {
     #[test]
     fn more_free_blocks_than_are_kept_go_back() {
         let allocator = new();
-        let blocks: Vec<_> = (0..40).map(|_| unsafe { allocator.alloc(layout(64, 8)) }).collect();
-        for block in blocks {
-            unsafe { allocator.dealloc(block, layout(64, 8)) };
-        }
+        let take = |n: u8, size, align| {
+            (0..n).map(|_| unsafe { allocator.alloc(layout(size, align)) }).collect::<Vec<_>>()
+        };
+        let free = |blocks: Vec<*mut u8>, size, align| {
+            blocks.into_iter().for_each(|block| unsafe { allocator.dealloc(block, layout(size, align)) });
+        };
+        free(take(40, 50, 1), 50, 1);
         assert_eq!(allocator.rest.blocks.borrow().len(), usize::from(MOST_KEPT));
-        for _ in 0..MOST_KEPT {
-            unsafe { allocator.alloc(layout(50, 8)) };
-        }
+        let kept = take(MOST_KEPT, 60, 8);
         assert_eq!(allocator.rest.n_taken.get(), 40, "they are used first");
+        let others = take(MOST_KEPT, 50, 1);
+        free(others, 50, 1);
+        free(kept, 60, 8);
+        assert_eq!(allocator.rest.blocks.borrow().len(), usize::from(MOST_KEPT));
     }
 
     #[test]
     fn a_block_that_grows_and_shrinks_keeps_its_bytes() {
         let allocator = new();
-        let sizes = [1, 16, 17, 32, 100, LARGEST, LARGEST + 1, 1_000, LARGEST + 1, LARGEST, 5, 3_000, 1];
+        let sizes = [1, 12, 13, 28, 100, LARGEST, LARGEST + 1, 1_000, LARGEST + 1, LARGEST, 5, 3_000, 1];
         let mut block = unsafe { allocator.alloc(layout(sizes[0], 1)) };
         unsafe { block.write(1) };
         for pair in sizes.windows(2) {
             let [before, after] = *pair else { unreachable!() };
             block = unsafe { allocator.realloc(block, layout(before, 1), after) };
+            assert!(allocator.rest.blocks.borrow()[&block.addr()].size() >= after);
             Blocks::check(block, before.min(after), 1);
             unsafe { block.write_bytes(1, after) };
         }
         unsafe { allocator.dealloc(block, layout(1, 1)) };
+        let n_kept: usize = allocator.free.iter().map(|blocks| usize::from(blocks.n.get())).sum();
+        assert_eq!(allocator.rest.blocks.borrow().len(), n_kept, "no block is lost");
+    }
+
+    #[test]
+    fn a_value_that_is_too_long_for_a_block_gets_none() {
+        let block = unsafe { new().reallocate_argument(null_mut(), 0, 1, usize::MAX) };
+        assert!(block.is_null());
     }
 }

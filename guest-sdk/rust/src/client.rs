@@ -8,11 +8,15 @@ use serde_json::{Value, json};
 
 use oarlock_sdk_bindings::oarlock::plugin::client as wit;
 pub use oarlock_sdk_bindings::oarlock::plugin::client::{PatchKind, Preconditions, Propagation};
+use oarlock_sdk_bindings::oarlock::plugin::types::PageRequest;
 
 use crate::failure::parse;
 use crate::imports::client;
 use crate::rows::{FromRow, first_page};
 use crate::{Error, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, Resource};
+
+/// The number of rows of a page of a live list: what the host takes if it is asked for none.
+const ROWS_OF_A_PAGE: u32 = 500;
 
 /// Sends requests for one resource.
 ///
@@ -210,10 +214,17 @@ impl Client {
         Matching { labels, fields }: Matching<'_>,
     ) -> Result<Vec<V>, Error> {
         let projection = V::projection();
-        let mut request = first_page();
+        let mut request = PageRequest { limit: ROWS_OF_A_PAGE, ..first_page() };
         let mut values = vec![];
         loop {
-            let page = client::list(&self.target, namespaces, labels, fields, &projection, &request)?;
+            let page = match client::list(&self.target, namespaces, labels, fields, &projection, &request) {
+                // The objects of the page are too large together.
+                Err(Error::LimitExceeded(_)) if request.limit > 1 => {
+                    request.limit /= 2;
+                    continue;
+                }
+                listed => listed?,
+            };
             for row in page.rows {
                 values.push(V::from_row(row)?);
             }
@@ -230,7 +241,11 @@ impl Client {
     ///
     /// Those of `client.create` in the contract, such as `already-exists`.
     pub fn create(&self, object: &impl Body) -> Result<Written, Error> {
-        let ObjectKey { namespace, .. } = object.place();
+        self.create_in(object.place().namespace, object)
+    }
+
+    /// Creates an object in a namespace. The object may name it, too, but no other.
+    pub(crate) fn create_in(&self, namespace: String, object: &impl Body) -> Result<Written, Error> {
         let written = client::create(&self.target, &namespace, &object.text()?)?;
         Ok(Written::of(namespace, written))
     }
@@ -329,12 +344,18 @@ impl Client {
     ///
     /// Those of `client.delete` in the contract, except `not-found`.
     pub fn delete(&self, key: &ObjectKey) -> Result<(), Error> {
-        let grace_period = self.grace_period.map(|period| period.as_secs().try_into().unwrap_or(u32::MAX));
+        let grace_period = self.grace_period.map(whole_seconds);
         match client::delete(&self.target, key, self.propagation, grace_period, &self.preconditions) {
             Ok(()) | Err(Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns a time in seconds, rounded up: a grace period of 0 means to delete at once.
+fn whole_seconds(time: Duration) -> u32 {
+    let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+    seconds.try_into().unwrap_or(u32::MAX)
 }
 
 // === impl Written ===
@@ -375,4 +396,16 @@ fn text(value: &impl Serialize) -> Result<String, Error> {
 
 fn unwritable(error: &serde_json::Error) -> Error {
     Error::Invalid(format!("the object cannot be written as JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grace_period_below_a_second_does_not_delete_at_once() {
+        let seconds = [0, 1, 1_000, 1_001].map(|ms| whole_seconds(Duration::from_millis(ms)));
+        assert_eq!(seconds, [0, 1, 1, 2]);
+        assert_eq!(whole_seconds(Duration::MAX), u32::MAX);
+    }
 }

@@ -68,6 +68,8 @@ mod notification;
 mod plugin;
 pub mod resource;
 mod rows;
+#[cfg(any(feature = "kube-rs", not(target_family = "wasm")))]
+mod selector;
 #[cfg(not(target_family = "wasm"))]
 pub mod testing;
 #[cfg(feature = "tracing")]

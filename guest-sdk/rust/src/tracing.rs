@@ -79,9 +79,12 @@ impl Subscriber for HostSubscriber {
     }
 
     fn record(&self, id: &Id, values: &Record<'_>) {
+        // Formatting a value runs code of the plugin, which may record another one.
+        let mut fields = Fields::default();
+        values.record(&mut fields);
         SPANS.with_borrow_mut(|spans| {
             if let Some(span) = spans.open.get_mut(&id.into_u64()) {
-                values.record(&mut span.fields);
+                span.fields.replace_by(fields);
             }
         });
     }
@@ -156,6 +159,16 @@ impl Visit for Fields {
 }
 
 impl Fields {
+    /// Takes the values of others. A field that was recorded before has its new value.
+    fn replace_by(&mut self, others: Self) {
+        for (name, value) in others.pairs {
+            match self.pairs.iter_mut().find(|(other, _)| *other == name) {
+                Some(pair) => pair.1 = value,
+                None => self.pairs.push((name, value)),
+            }
+        }
+    }
+
     fn put(&mut self, field: &Field, value: String) {
         match field.name() {
             "message" => self.message = value,
@@ -181,6 +194,37 @@ mod tests {
             [
                 "info copied twice target=oarlock_sdk::tracing::tests source=home/a n=3",
                 "error refused target=oarlock_sdk::tracing::tests reason=no right",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_field_that_is_recorded_again_has_its_new_value() {
+        /// A value whose text is made with a line in the log.
+        struct Logs;
+
+        impl std::fmt::Debug for Logs {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                ::tracing::info!("formatted");
+                f.write_str("c")
+            }
+        }
+
+        let host = Host::new();
+        super::install();
+        let span = ::tracing::info_span!("copy", source = "a", target = ::tracing::field::Empty);
+        let _entered = span.enter();
+        for n in 0..40 {
+            span.record("source", n);
+        }
+        span.record("target", ::tracing::field::debug(Logs));
+        ::tracing::info!("copied");
+        let lines: Vec<_> = host.logs().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "info formatted target=oarlock_sdk::tracing::tests source=39",
+                "info copied target=oarlock_sdk::tracing::tests source=39 target=c",
             ]
         );
     }

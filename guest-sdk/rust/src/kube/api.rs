@@ -121,16 +121,19 @@ impl<K: Resource + DeserializeOwned> Api<K> {
         Ok(ObjectList { items })
     }
 
-    /// Creates an object.
+    /// Creates an object. One that names no namespace is created in that of the `Api`.
     ///
     /// # Errors
     ///
-    /// Those of `client.create` in the contract.
+    /// Those of `client.create` in the contract, such as `invalid` for an object of another namespace.
     pub async fn create(&self, _: &PostParams, object: &K) -> Result<Written, Error>
     where
         K: Serialize,
     {
-        Self::client().create(object)
+        match &self.namespace {
+            Some(namespace) => Self::client().create_in(namespace.clone(), object),
+            None => Self::client().create(object),
+        }
     }
 
     /// Patches an object.

@@ -16,7 +16,8 @@ use super::names::ObjectRef;
 use crate::event::{self, Version};
 use crate::{
     Description, Enqueue, Error, Failure, Lister, Object, ObjectKey, Outcome, Read, Request, Resource,
-    Subscription, enqueue_controller_owner, requeue_after, retry_after, work_key, work_queue,
+    Subscription, WorkKey, enqueue_controller_owner, requeue_after, retry_after, selector, work_key,
+    work_queue,
 };
 
 /// What happens after `reconcile`.
@@ -28,6 +29,8 @@ pub struct Action(Option<Duration>);
 pub struct Controller<K> {
     subscriptions: Vec<Subscription>,
     mappers: BTreeMap<String, Mapper>,
+    /// The selector of the objects that are reconciled.
+    labels: String,
     read: Read,
     requests: Vec<Request>,
     resource: PhantomData<fn() -> K>,
@@ -45,7 +48,7 @@ pub trait Run {
     fn notified(&self, subscription: &str, states: &[Version]) -> Result<(), Failure>;
 
     #[doc(hidden)]
-    fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure>;
+    fn reconcile(&self, key: &WorkKey) -> Result<Outcome, Failure>;
 }
 
 /// What a [`Controller`] watches.
@@ -103,6 +106,7 @@ impl<K: Resource> Controller<K> {
         Self {
             subscriptions: vec![objects],
             mappers: BTreeMap::new(),
+            labels: config.labels,
             read,
             requests: vec![],
             resource: PhantomData,
@@ -196,6 +200,12 @@ fn subscription<K: Resource>(name: &str, api: &Api<K>, config: &watcher::Config)
     }
 }
 
+/// Has an object reconciled.
+fn queue<K: Resource>(object: ObjectKey) -> Result<(), Failure> {
+    // A queue that is full has room again later.
+    work_queue::add(&work_key(K::KIND, object)).map_err(|error| Failure::Retry(error.to_string()))
+}
+
 /// Returns the result of a future that does not wait.
 pub(super) fn ready<F: Future>(future: F) -> Result<F::Output, Failure> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
@@ -234,19 +244,34 @@ where
     fn notified(&self, subscription: &str, states: &[Version]) -> Result<(), Failure> {
         let Some(keys) = self.controller.mappers.get(subscription) else { return Ok(()) };
         for &state in states {
-            for key in keys(state)? {
-                // A queue that is full has room again later.
-                let added = work_queue::add(&work_key(K::KIND, key));
-                added.map_err(|error| Failure::Retry(error.to_string()))?;
-            }
+            keys(state)?.into_iter().try_for_each(queue::<K>)?;
         }
         Ok(())
     }
 
-    fn reconcile(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        let found = Lister::of::<K>(K::PLURAL).get::<Object<K>>(key)?;
-        let Some(object) = found else { return Ok(Outcome::Done) };
+    fn reconcile(&self, WorkKey { kind, object: key }: &WorkKey) -> Result<Outcome, Failure> {
+        // A rule of `subscribe` makes keys of its subscription's name. One object has one key, so that it is
+        // in one call at a time.
+        if kind != K::KIND {
+            return queue::<K>(key.clone()).map(|()| Outcome::Done);
+        }
+        let lister = Lister::of::<K>(K::PLURAL);
+        let Some(object) = lister.get::<Object<K>>(key)? else {
+            // The host takes an owner to be in the namespace of what it owns. It may be cluster-scoped.
+            let cluster_scoped = crate::key("", &key.name);
+            if !key.namespace.is_empty()
+                && matches!(lister.get::<crate::ObjectRef>(&cluster_scoped), Ok(Some(_)))
+            {
+                queue::<K>(cluster_scoped)?;
+            }
+            return Ok(Outcome::Done);
+        };
         let object = Arc::new(object.into_value()?);
+        // Rules and functions name objects by their keys alone.
+        let labels = object.named().labels();
+        if !selector::matches(&self.controller.labels, |name| labels.get(name).map(String::as_str)) {
+            return Ok(Outcome::Done);
+        }
         let action = (self.reconcile)(object, Arc::clone(&self.context))?;
         Ok(action.0.map_or(Outcome::Done, requeue_after))
     }

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 mod finalizer;
 mod watches;
 
+use super::controller::ready;
 use super::{Action, Api, Client, Controller, ListParams, Patch, PatchParams, ResourceExt, Run, watcher};
 use crate::testing::{Host, Instance};
-use crate::{Error, Failure, ObjectMeta, Outcome, Request, Resource, key};
+use crate::{Error, Failure, ObjectMeta, Outcome, Request, Resource, key, work_key};
 
 #[derive(Resource, Serialize, Deserialize)]
 #[resource(group = "example.com", version = "v1", plural = "widgets")]
@@ -66,7 +67,7 @@ crate::__controller!(Widgets, controller());
 
 fn start(mode: &str) -> (Host, Instance<Widgets>) {
     let host = Host::new();
-    let metadata = json!({"namespace": "home", "name": "w"});
+    let metadata = json!({"namespace": "home", "name": "w", "labels": {"app": "a"}});
     host.insert(&Widget::gvr(), &json!({"metadata": metadata, "mode": mode}));
     let plugin = host.start::<Widgets>();
     (host, plugin)
@@ -95,6 +96,46 @@ fn an_object_that_is_gone_is_not_reconciled() {
     let (host, mut plugin) = start("apply");
     assert_eq!(plugin.reconcile("Widget", "home", "gone"), Ok(Outcome::Done));
     assert_eq!(host.writes(), []);
+}
+
+#[test]
+fn an_object_that_the_selector_excludes_is_not_reconciled() {
+    let (host, mut plugin) = start("apply");
+    host.insert(&Widget::gvr(), &json!({"metadata": {"namespace": "home", "name": "w"}, "mode": "apply"}));
+    assert_eq!(plugin.reconcile("Widget", "home", "w"), Ok(Outcome::Done));
+    assert_eq!(host.writes(), []);
+}
+
+#[test]
+fn a_key_of_another_kind_is_queued_as_the_objects_own() {
+    let (host, mut plugin) = start("apply");
+    assert_eq!(plugin.reconcile("configmaps", "home", "w"), Ok(Outcome::Done));
+    assert_eq!(host.writes(), []);
+    assert_eq!(host.queue(), [(work_key("Widget", key("home", "w")), Duration::ZERO)]);
+}
+
+#[test]
+fn a_cluster_scoped_owner_of_a_namespaced_object_is_reconciled() {
+    let (host, mut plugin) = start("apply");
+    let metadata = json!({"name": "everywhere", "labels": {"app": "a"}});
+    host.insert(&Widget::gvr(), &json!({"metadata": metadata, "mode": "park"}));
+    assert_eq!(plugin.reconcile("Widget", "home", "everywhere"), Ok(Outcome::Done));
+    assert_eq!(host.queue(), [(work_key("Widget", key("", "everywhere")), Duration::ZERO)]);
+    assert!(plugin.reconcile("Widget", "", "everywhere").is_err(), "it is found there");
+}
+
+#[test]
+fn an_object_is_created_in_the_namespace_of_its_api() {
+    let host = Host::new();
+    let configmaps = Api::<ConfigMap>::namespaced(Client::default(), "home");
+    let create = |namespace: Option<&str>| {
+        let namespace = namespace.map(str::to_owned);
+        let metadata = ObjectMeta { name: Some("c".to_owned()), namespace, ..ObjectMeta::default() };
+        ready(configmaps.create(&super::PostParams::default(), &ConfigMap { metadata })).unwrap()
+    };
+    assert!(matches!(create(Some("other")), Err(Error::Invalid(_))));
+    create(None).unwrap();
+    assert!(host.object(&ConfigMap::gvr(), &key("home", "c")).is_some());
 }
 
 #[test]

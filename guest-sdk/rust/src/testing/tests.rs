@@ -161,6 +161,21 @@ fn requests_change_the_cluster_and_are_recorded() {
 }
 
 #[test]
+fn a_live_list_of_large_objects_is_read_in_smaller_pages() {
+    let host = Host::new();
+    for name in ["a", "b", "c"] {
+        host.insert(&Widget::gvr(), &json!({"metadata": {"namespace": "home", "name": name}}));
+    }
+    let list = || Client::of::<Widget>().list::<ObjectRef>(&Namespaces::All, Matching::default());
+    let fail = |n| (0..n).for_each(|_| host.fail_next("list", Error::LimitExceeded("4 MiB".to_owned())));
+    // 500 rows are 1 after eight halves.
+    fail(8);
+    assert_eq!(list().unwrap().len(), 3);
+    fail(9);
+    assert_eq!(list(), Err(Error::LimitExceeded("4 MiB".to_owned())));
+}
+
+#[test]
 fn a_request_that_is_not_declared_or_fails_is_an_error() {
     let host = Host::new();
     host.declare::<Counter>();

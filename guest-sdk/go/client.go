@@ -2,6 +2,7 @@ package oarlock
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -10,6 +11,9 @@ import (
 	types "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_types"
 	wit "oarlock.dev/sdk/internal/wit/types"
 )
+
+// rowsOfAPage is the number of rows of a page of List: what the host takes if it is asked for none.
+const rowsOfAPage uint32 = 500
 
 // Client sends requests about a resource to the API server, as the plugin's ServiceAccount. It takes
 // milliseconds; a [Lister] is cheaper from the second read on. The host never repeats a write by itself.
@@ -123,13 +127,22 @@ func (c *Client[T]) Get(key ObjectKey) (Object[T], error) {
 }
 
 // List returns the objects that match a label selector and a field selector, as the API server has them
-// now; empty selectors match all. It reads a page at a time, and ends after an error. ErrGone means that
-// the API server forgot the state that the pages show: begin again.
+// now; empty selectors match all. It reads a page at a time, smaller ones of large objects, and ends after an
+// error. ErrGone means that the API server forgot the state that the pages show: begin again.
 func (c *Client[T]) List(labelSelector, fieldSelector string) iter.Seq2[Object[T], error] {
 	object := func(row types.Row) Object[T] { return objectOf[T](row, c.view) }
+	limit := rowsOfAPage
 	return pages(object, func(page types.PageRequest) (types.Page, error) {
-		return host.Current().Client.List(
-			c.target.wit(), namespaces(c.namespace), labelSelector, fieldSelector, c.view.projection(), page)
+		for {
+			page.Limit = limit
+			listed, err := host.Current().Client.List(
+				c.target.wit(), namespaces(c.namespace), labelSelector, fieldSelector, c.view.projection(), page)
+			if limit == 1 || !errors.Is(fault(err), ErrLimitExceeded) {
+				return listed, err
+			}
+			// The objects of the page are too large together.
+			limit /= 2
+		}
 	})
 }
 

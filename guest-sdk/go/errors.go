@@ -3,6 +3,7 @@ package oarlock
 import (
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"oarlock.dev/sdk/internal/host"
@@ -129,25 +130,30 @@ func (e *terminal) Unwrap() error { return e.err }
 
 // failure returns what the host does about an error.
 func failure(err error) types.Failure {
+	// The host ends an instance that passes something else than UTF-8.
+	message := strings.ToValidUTF8(err.Error(), "\uFFFD")
 	var later *retryAfter
 	var never *terminal
 	var failed *Error
 	switch {
 	case errors.As(err, &never):
-		return types.MakeFailureTerminal(err.Error())
+		return types.MakeFailureTerminal(message)
 	case errors.As(err, &later):
-		return types.MakeFailureRetryAfter(types.RetryInfo{Message: err.Error(), AfterMs: milliseconds(later.delay)})
+		return types.MakeFailureRetryAfter(types.RetryInfo{Message: message, AfterMs: milliseconds(later.delay)})
 	case errors.Is(err, ErrInvalid), errors.Is(err, ErrNotDeclared), errors.Is(err, ErrLimitExceeded):
-		return types.MakeFailureTerminal(err.Error())
+		return types.MakeFailureTerminal(message)
 	case errors.As(err, &failed) && failed.RetryAfter > 0:
-		return types.MakeFailureRetryAfter(types.RetryInfo{Message: err.Error(), AfterMs: milliseconds(failed.RetryAfter)})
+		return types.MakeFailureRetryAfter(types.RetryInfo{Message: message, AfterMs: milliseconds(failed.RetryAfter)})
 	default:
-		return types.MakeFailureRetry(err.Error())
+		return types.MakeFailureRetry(message)
 	}
 }
 
 // milliseconds returns a duration in whole milliseconds, rounded up, within the bounds of the contract.
 func milliseconds(duration time.Duration) uint32 {
-	rounded := (duration + time.Millisecond - 1) / time.Millisecond
+	rounded := duration / time.Millisecond
+	if duration%time.Millisecond > 0 {
+		rounded++
+	}
 	return uint32(min(max(rounded, 0), math.MaxUint32))
 }

@@ -55,6 +55,33 @@ func TestKeysComeFromRulesDelaysSchedulesAndListersThatWake(t *testing.T) {
 	}
 }
 
+func TestALiveListOfLargeObjectsIsReadInSmallerPages(t *testing.T) {
+	var client *oarlock.Client[json.RawMessage]
+	h := started(t, func(p *oarlock.Plugin) error {
+		client = oarlock.NewClient[json.RawMessage](p, configMaps, "list")
+		return nil
+	})
+	for i := range 9 {
+		must(t, h.Apply(configMaps, configMap(fmt.Sprint("x", i), map[string]string{"large": strings.Repeat("x", 1<<20)})))
+	}
+	var names []string
+	for object, err := range client.List("", "") {
+		must(t, err)
+		names = append(names, object.Name)
+	}
+	if len(names) != 9 || !slices.IsSorted(names) {
+		t.Errorf("got %q", names)
+	}
+	must(t, h.Apply(configMaps, configMap("y", map[string]string{"large": strings.Repeat("x", 5<<20)})))
+	var failed error
+	for _, err := range client.List("", "") {
+		failed = err
+	}
+	if !errors.Is(failed, oarlock.ErrLimitExceeded) {
+		t.Errorf("an object that is too large for a page: %v", failed)
+	}
+}
+
 func TestListersReadWhatTheirTypeAsksFor(t *testing.T) {
 	var all *oarlock.Lister[json.RawMessage]
 	h := started(t, func(p *oarlock.Plugin) error {

@@ -253,17 +253,41 @@ func (h clientOf) Get(target types.GroupVersionResource, key types.ObjectKey, _ 
 	return encode(found), nil
 }
 
-func (h clientOf) List(target types.GroupVersionResource, namespaces types.Namespaces, labels, fields string, projection types.Projection, _ types.PageRequest) (types.Page, error) {
+func (h clientOf) List(target types.GroupVersionResource, namespaces types.Namespaces, labels, fields string, projection types.Projection, request types.PageRequest) (types.Page, error) {
 	if fields != "" {
 		return types.Page{}, errors.New("oarlocktest has no field selectors")
 	}
 	var page types.Page
+	var length int
 	for _, o := range h.cluster.all(targetOf(target)) {
-		if isIn(namespaces, o.key()) && selects(labels, o.labels()) {
-			page.Rows = append(page.Rows, row(o, projection))
+		at := place(o.key())
+		if !isIn(namespaces, o.key()) || !selects(labels, o.labels()) || at <= request.ContinueToken {
+			continue
 		}
+		if len(page.Rows) == int(request.Limit) {
+			last := page.Rows[len(page.Rows)-1].Object
+			page.ContinueToken = place(oarlock.ObjectKey{Namespace: last.Namespace, Name: last.Name})
+			break
+		}
+		made := row(o, projection)
+		if length += textOf(made); length > longestPage {
+			return types.Page{}, failed(oarlock.ErrLimitExceeded, "the rows have more than %d bytes; ask for fewer rows than %d", longestPage, request.Limit)
+		}
+		page.Rows = append(page.Rows, made)
 	}
 	return page, nil
+}
+
+// longestPage is the maximum length of the texts of a page, as in the host.
+const longestPage = 4 << 20
+
+// textOf returns the length of the texts of a row.
+func textOf(row types.Row) int {
+	length := len(row.Json.SomeOr(""))
+	for _, field := range row.Fields {
+		length += len(field.SomeOr(""))
+	}
+	return length
 }
 
 func (h clientOf) Create(target types.GroupVersionResource, namespace, json string) (client.Written, error) {

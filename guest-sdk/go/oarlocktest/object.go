@@ -33,11 +33,13 @@ func (c *cluster) get(target oarlock.GroupVersionResource, key oarlock.ObjectKey
 func (c *cluster) all(target oarlock.GroupVersionResource) []object {
 	objects := slices.Collect(maps.Values(c.objects[target]))
 	slices.SortFunc(objects, func(a, b object) int {
-		a1, b1 := a.key(), b.key()
-		return strings.Compare(a1.Namespace+"\x00"+a1.Name, b1.Namespace+"\x00"+b1.Name)
+		return strings.Compare(place(a.key()), place(b.key()))
 	})
 	return objects
 }
+
+// place returns a text by which objects are ordered, as the API server does.
+func place(key oarlock.ObjectKey) string { return key.Namespace + "\x00" + key.Name }
 
 // put stores an object, with uid, resourceVersion, generation and creationTimestamp, and returns the one
 // before.

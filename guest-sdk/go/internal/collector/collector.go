@@ -37,12 +37,12 @@ func Start() {
 // Received counts the bytes of an answer of the host.
 func Received(bytes int) {
 	receivedSince += bytes
-	callsSince++
 }
 
 // BeforeCall collects garbage before a call of the host, if much may have been allocated since the last
 // time.
 func BeforeCall() {
+	callsSince++
 	if receivedSince >= received || callsSince >= calls {
 		Collect()
 	}

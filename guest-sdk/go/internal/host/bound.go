@@ -3,6 +3,8 @@
 package host
 
 import (
+	"strings"
+
 	"oarlock.dev/sdk/internal/collector"
 	cache "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_cache"
 	client "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_client"
@@ -30,6 +32,13 @@ func init() {
 // before collects garbage, if there is much, and returns the function of the host to call.
 func before[F any](function F) F {
 	collector.BeforeCall()
+	return function
+}
+
+// beforeRequest collects garbage, if there is much, and returns the function of the host to call. A request takes
+// milliseconds, and its body may be large, so it looks each time.
+func beforeRequest[F any](function F) F {
+	collector.Collect()
 	return function
 }
 
@@ -111,31 +120,31 @@ func (boundCache) WaitUntilSeen(lister, resourceVersion string, timeoutMs uint32
 type boundClient struct{}
 
 func (boundClient) Get(target types.GroupVersionResource, key types.ObjectKey, subresource string) (string, error) {
-	return after(before(client.Get)(target, key, subresource), func(text string) int { return len(text) })
+	return after(beforeRequest(client.Get)(target, key, subresource), func(text string) int { return len(text) })
 }
 
 func (boundClient) List(target types.GroupVersionResource, namespaces types.Namespaces, labels, fields string, projection types.Projection, page types.PageRequest) (types.Page, error) {
-	return after(before(client.List)(target, namespaces, labels, fields, projection, page), ofPage)
+	return after(beforeRequest(client.List)(target, namespaces, labels, fields, projection, page), ofPage)
 }
 
 func (boundClient) Create(target types.GroupVersionResource, namespace, json string) (client.Written, error) {
-	return after(before(client.Create)(target, namespace, json), none)
+	return after(beforeRequest(client.Create)(target, namespace, json), none)
 }
 
 func (boundClient) Apply(target types.GroupVersionResource, key types.ObjectKey, subresource, json string, force bool, preconditions client.Preconditions) (client.Written, error) {
-	return after(before(client.Apply)(target, key, subresource, json, force, preconditions), none)
+	return after(beforeRequest(client.Apply)(target, key, subresource, json, force, preconditions), none)
 }
 
 func (boundClient) Patch(target types.GroupVersionResource, key types.ObjectKey, subresource string, kind uint8, body string, preconditions client.Preconditions) (client.Written, error) {
-	return after(before(client.Patch)(target, key, subresource, kind, body, preconditions), none)
+	return after(beforeRequest(client.Patch)(target, key, subresource, kind, body, preconditions), none)
 }
 
 func (boundClient) Replace(target types.GroupVersionResource, key types.ObjectKey, subresource, json string) (client.Written, error) {
-	return after(before(client.Replace)(target, key, subresource, json), none)
+	return after(beforeRequest(client.Replace)(target, key, subresource, json), none)
 }
 
 func (boundClient) Delete(target types.GroupVersionResource, key types.ObjectKey, propagation uint8, gracePeriod wit.Option[uint32], preconditions client.Preconditions) error {
-	return done(before(client.Delete)(target, key, propagation, gracePeriod, preconditions))
+	return done(beforeRequest(client.Delete)(target, key, propagation, gracePeriod, preconditions))
 }
 
 type boundQueue struct{}
@@ -148,22 +157,34 @@ func (boundQueue) AddAfter(key queue.WorkKey, delayMs uint32) error {
 	return done(before(queue.AddAfter)(key, delayMs))
 }
 
+// valid returns a text for people as UTF-8. A string of Go may be no text, such as the half of one, and the host
+// ends an instance that passes it.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+func validEntries(entries []types.Entry) []types.Entry {
+	made := make([]types.Entry, len(entries))
+	for i, entry := range entries {
+		made[i] = types.Entry{Name: valid(entry.Name), Value: valid(entry.Value)}
+	}
+	return made
+}
+
 type boundOutput struct{}
 
 func (boundOutput) Emit(target types.GroupVersionResource, regarding types.ObjectRef, kind string, eventType uint8, reason, note string) error {
-	return done(before(events.Emit)(target, regarding, kind, eventType, reason, note))
+	return done(before(events.Emit)(target, regarding, kind, eventType, reason, valid(note)))
 }
 
 func (boundOutput) CounterAdd(name string, by float64, labels []types.Entry) error {
-	return done(before(metrics.CounterAdd)(name, by, labels))
+	return done(before(metrics.CounterAdd)(name, by, validEntries(labels)))
 }
 
 func (boundOutput) GaugeSet(name string, value float64, labels []types.Entry) error {
-	return done(before(metrics.GaugeSet)(name, value, labels))
+	return done(before(metrics.GaugeSet)(name, value, validEntries(labels)))
 }
 
 func (boundOutput) Log(level uint8, message string, pairs []types.Entry) {
-	before(log.Log)(level, message, pairs)
+	before(log.Log)(level, valid(message), validEntries(pairs))
 }
 
 func (boundOutput) Enabled(level uint8) bool {

@@ -290,7 +290,8 @@ Examples:
   oarlock dev plugins/mirror --record mirror.record
   oarlock plugin replay mirror.record mirror.wasm
   oarlock plugin replay mirror.record new.wasm --keep-going --ignore log,metrics
-  oarlock plugin replay mirror.record mirror.wasm --call 12";
+  oarlock plugin replay mirror.record mirror.wasm --call 12
+  oarlock plugin replay swapped.record new.wasm --of 1f0c2a9b53de";
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReplayArgs {
@@ -310,6 +311,11 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) keep_going: bool,
 
+    /// Replays only the calls of one version, if the record has several. DIGEST is the beginning of the digest
+    /// of its component.
+    #[arg(long, value_parser = digest_beginning, value_name = "DIGEST")]
+    pub(crate) of: Option<String>,
+
     /// Interfaces whose imports are not compared, such as `log,metrics`.
     #[arg(long, value_delimiter = ',', value_parser = ["log", "metrics"], value_name = "INTERFACE,…")]
     pub(crate) ignore: Vec<String>,
@@ -321,6 +327,15 @@ pub(crate) struct ReplayArgs {
     /// The format of the result.
     #[arg(long, short, value_enum, default_value_t = ReplayOutput::Human)]
     pub(crate) output: ReplayOutput,
+}
+
+/// Parses the beginning of a digest, also as registries write it.
+fn digest_beginning(text: &str) -> Result<String, &'static str> {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text);
+    if digits.is_empty() || digits.len() > 64 || !digits.bytes().all(|it| it.is_ascii_hexdigit()) {
+        return Err("not the beginning of a SHA-256 digest, which has 64 hexadecimal digits");
+    }
+    Ok(digits.to_ascii_lowercase())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

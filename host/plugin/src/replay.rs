@@ -53,13 +53,17 @@ pub async fn replay<R: Read>(
         None => return Err(ReplayError::NoEntries),
     };
     let mut replayer = Replayer::new(component, options, file);
-    let mut versions = Versions::default();
+    let mut versions = Versions::new(options);
     let mut stopped = false;
     let mut is_read = false;
     while let Some(entry) = reader.next_entry()? {
         is_read = matches!(entry, Entry::End(_));
         versions.add(&entry);
-        stopped = replayer.entry(entry, reader.entry_len(), &mut each).await?;
+        stopped = match &entry {
+            Entry::Call(call) if versions.is_other(&entry) => versions.pass_over(call, options.until),
+            _ if versions.is_other(&entry) => false,
+            _ => replayer.entry(entry, reader.entry_len(), &mut each).await?,
+        };
         if stopped {
             break;
         }
@@ -72,13 +76,17 @@ pub async fn replay<R: Read>(
                 .to_owned(),
         );
     }
-    if !replayer.report.differences.is_empty() || is_read || !stopped {
-        // A version of a later call may be the reason of a difference.
+    if options.of.is_some() || !replayer.report.differences.is_empty() || is_read || !stopped {
+        // A version of a later call may be the reason of a difference, or have the digest that is asked for.
         while !is_read && let Ok(Some(entry)) = reader.next_entry() {
             is_read = matches!(entry, Entry::End(_));
             versions.add(&entry);
         }
-        if let Some(note) = versions.note(&component.digest().to_string()) {
+        let digest = component.digest().to_string();
+        versions.check(&replayer.report, &digest)?;
+        if options.of.is_none()
+            && let Some(note) = versions.note(&digest)
+        {
             replayer.note(note);
         }
     }

@@ -19,14 +19,14 @@ use crate::{
 };
 
 pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded {
-    let ReplayArgs { record, component, call, keep_going, ignore, print, output } = args;
+    let ReplayArgs { record, component, call, keep_going, of, ignore, print, output } = args;
     let engine = examine::engine(engine)?;
     let file = regular_file::open(&record).map_err(|error| unreadable(&record, error))?;
     let mut reader = Reader::new(std::io::BufReader::new(file))
         .map_err(|error| unusable(&record, ReplayError::Record(error)))?;
     let component = examine::compile(&engine, &component).await?;
 
-    let options = Options { until: call, keep_going, ignore };
+    let options = Options { until: call, keep_going, ignore, of };
     let mut printer = Printer { to: std::io::stdout(), call, print };
     let mut last = 0;
     let each = |step: Step<'_>| {
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded 
     std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)?;
     // A call that is not in the record may have been skipped: the replay stops at the next one then.
     if let Some(call) = call.filter(|call| last < *call) {
-        return Err(absent(&record, call, last));
+        return Err(absent(&record, call, last, options.of.as_deref()));
     }
     differing(&report, &options)
 }
@@ -75,9 +75,13 @@ impl<W: std::io::Write> Printer<W> {
 }
 
 /// Returns the failure of a call that the record ends before.
-fn absent(record: &Path, call: u64, last: u64) -> Failure {
+fn absent(record: &Path, call: u64, last: u64, of: Option<&str>) -> Failure {
     let record = record.display();
-    let last = if last == 0 { "it has no calls".to_owned() } else { format!("its last one is call {last}") };
+    let last = match (last, of) {
+        (0, _) => "it has no calls".to_owned(),
+        (last, None) => format!("its last one is call {last}"),
+        (last, Some(of)) => format!("the last one of the version {of} is call {last}"),
+    };
     Failure::caller(anyhow::anyhow!("{record} has no call {call}: {last}")).hint("`--print` lists the calls")
 }
 
@@ -86,14 +90,17 @@ fn differing(report: &Report, options: &Options) -> CommandEnded {
     let Some(first) = report.differences.first() else { return Ok(()) };
     let n = report.differences.len();
     let error = anyhow::anyhow!("the component differs from the record in {}", Counted(n, "place"));
-    let ignore = match &options.ignore[..] {
+    let mut more = match &options.ignore[..] {
         [] => String::new(),
         ignored => format!(" --ignore {}", ignored.join(",")),
     };
+    if let Some(of) = &options.of {
+        more += &format!(" --of {of}");
+    }
     Err(Failure::running(error).hint_if(match first.call {
         0 => None,
         call if options.until == Some(call) => None,
-        call => Some(format!("`--call {call}{ignore}` prints everything about the first call that differs")),
+        call => Some(format!("`--call {call}{more}` prints everything about the first call that differs")),
     }))
 }
 
@@ -121,6 +128,11 @@ fn unusable(path: &Path, error: ReplayError) -> Failure {
             "replay it with the version of oarlock that recorded it"
         }
         ReplayError::Record(record::Error::Io(_)) => "check the disk, or copy the record again",
+        ReplayError::NoVersion { .. } => {
+            "give `--of` as much of a digest of the list as only one of them has"
+        }
+        ReplayError::OtherVersion { .. } => "`--print` with the same `--of` lists the calls of that version",
+        ReplayError::NoCalls { .. } => "`--print` without `--of` lists all calls",
         ReplayError::NoEntries => "record again: the file was cut, or the host was ended while it began it",
         // Nothing comes before the damage.
         ReplayError::Record(record::Error::Damaged { at: 0..=record::FIRST_BLOCK, .. })
@@ -317,6 +329,11 @@ mod tests {
         the component differs from the record in 1 place
         hint: `--call 7 --ignore log,metrics` prints everything about the first call that differs
         ");
+        options.of = Some("1f0c".to_owned());
+        insta::assert_snapshot!(said(&[7], &options), @"
+        the component differs from the record in 1 place
+        hint: `--call 7 --ignore log,metrics --of 1f0c` prints everything about the first call that differs
+        ");
         // It is printed already.
         options.until = Some(7);
         insta::assert_snapshot!(said(&[7], &options), @"the component differs from the record in 1 place");
@@ -365,12 +382,20 @@ mod tests {
 
     #[test]
     fn a_call_that_the_record_lacks_is_an_error_that_names_the_last_one() {
-        insta::assert_snapshot!(absent(Path::new("mirror.record"), 99, 42).text(), @"
+        insta::assert_snapshot!(absent(Path::new("mirror.record"), 99, 42, None).text(), @"
         mirror.record has no call 99: its last one is call 42
         hint: `--print` lists the calls
         ");
-        insta::assert_snapshot!(absent(Path::new("mirror.record"), 1, 0).text(), @"
+        insta::assert_snapshot!(absent(Path::new("mirror.record"), 1, 0, None).text(), @"
         mirror.record has no call 1: it has no calls
+        hint: `--print` lists the calls
+        ");
+    }
+
+    #[test]
+    fn a_call_that_the_record_lacks_after_those_of_a_version_names_the_last_of_that_version() {
+        insta::assert_snapshot!(absent(Path::new("mirror.record"), 9, 3, Some("1f0c")).text(), @"
+        mirror.record has no call 9: the last one of the version 1f0c is call 3
         hint: `--print` lists the calls
         ");
     }

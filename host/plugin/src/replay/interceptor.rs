@@ -58,7 +58,7 @@ pub(super) enum Stop {
 impl CallReplay {
     /// Prepares the next call.
     pub(super) fn expect(&self, call: &Call, options: &Options) {
-        let Options { until, keep_going, ignore } = options;
+        let Options { until, keep_going, ignore, of: _ } = options;
         let imports = call.imports.iter().filter(|import| !is_ignored(&import.function, ignore));
         *self.state.lock() = State {
             call: Some(call.without_content()),

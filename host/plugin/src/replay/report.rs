@@ -14,6 +14,8 @@ pub struct Options {
     pub keep_going: bool,
     /// Interfaces whose imports are not compared, such as `log`.
     pub ignore: Vec<String>,
+    /// The beginning of a digest: only the calls of the version that has it are replayed.
+    pub of: Option<String>,
 }
 
 /// The result of a replay.
@@ -74,6 +76,30 @@ pub enum ReplayError {
     /// The host was ended before it wrote any entry, or the file was cut there.
     #[error("the record ends before its first entry")]
     NoEntries,
+    /// Not exactly one version of the record has the digest.
+    #[error("{} version in the record has a digest that begins with {of}: {versions}", if *are_several { "more than one" } else { "no" })]
+    NoVersion {
+        /// The beginning of the digest.
+        of: String,
+        /// Whether several versions have it.
+        are_several: bool,
+        /// The versions of the record.
+        versions: String,
+    },
+    /// The version has made no calls.
+    #[error("the record has no calls of the version whose digest begins with {of}")]
+    NoCalls {
+        /// The beginning of the digest.
+        of: String,
+    },
+    /// The call is one of another version.
+    #[error("call {call} was not made by the version whose digest begins with {of}")]
+    OtherVersion {
+        /// The number of the call.
+        call: u64,
+        /// The beginning of the version's digest.
+        of: String,
+    },
     /// The limits of an instance are not what a host wrote.
     #[error("the record is damaged: the limits of instance {instance}: {reason}")]
     Limits {

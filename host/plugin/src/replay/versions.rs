@@ -2,15 +2,23 @@
 
 use std::collections::HashMap;
 
-use super::MOST_INSTANCES;
-use crate::record::Entry;
+use super::{MOST_INSTANCES, Options, ReplayError, Report};
+use crate::record::{Call, Entry};
 
 /// The maximum number of versions that a note lists.
 const MOST_LISTED: usize = 8;
 
-/// Collects which calls each version made.
+/// Collects which calls each version made, and says which of them are replayed.
 #[derive(Default)]
 pub(super) struct Versions {
+    /// The beginning of the digest of the only version that is replayed, if it is only one.
+    of: Option<String>,
+    /// The whole digest.
+    selected: Option<String>,
+    /// Whether another version has a digest that begins so.
+    are_several: bool,
+    /// The call that is asked for, if another version made it.
+    asked_for: Option<u64>,
     /// In the order of the record. A version that the host went back to is there twice.
     versions: Vec<Version>,
     /// The indices of the versions of generations and instances.
@@ -21,6 +29,8 @@ pub(super) struct Versions {
 struct Version {
     digest: String,
     version: String,
+    /// Whether its calls are replayed.
+    is_selected: bool,
     /// The first and the last call.
     calls: Option<(u64, u64)>,
 }
@@ -28,14 +38,20 @@ struct Version {
 // === impl Versions ===
 
 impl Versions {
+    /// Returns no versions, of which those with these options will be replayed.
+    pub(super) fn new(options: &Options) -> Self {
+        Self { of: options.of.clone(), ..Self::default() }
+    }
+
     /// Adds what an entry says. What is more than a host writes is left out.
     pub(super) fn add(&mut self, entry: &Entry) {
         match entry {
             Entry::Generation(generation) if self.generations.len() < MOST_INSTANCES => {
+                let is_selected = self.selects(&generation.digest);
                 let digest = short(&generation.digest);
                 if self.versions.last().is_none_or(|last| last.digest != digest) {
                     let version = short(&generation.version);
-                    self.versions.push(Version { digest, version, calls: None });
+                    self.versions.push(Version { digest, version, is_selected, calls: None });
                 }
                 self.generations.insert(generation.generation, self.versions.len() - 1);
             }
@@ -58,6 +74,51 @@ impl Versions {
         }
     }
 
+    /// Returns whether the calls of the version with this digest are replayed.
+    fn selects(&mut self, digest: &str) -> bool {
+        let Some(of) = &self.of else { return true };
+        if !digest.starts_with(of) {
+            return false;
+        }
+        let selected = self.selected.get_or_insert_with(|| digest.to_owned());
+        self.are_several |= selected != digest;
+        true
+    }
+
+    /// Returns whether a start or call is one of a version that is not replayed.
+    pub(super) fn is_other(&self, entry: &Entry) -> bool {
+        let version = match entry {
+            Entry::Start(start) => self.generations.get(&start.generation),
+            Entry::Call(call) => self.instances.get(&call.instance),
+            _ => return false,
+        };
+        let is_selected = |version: &usize| self.versions.get(*version).is_some_and(|it| it.is_selected);
+        self.of.is_some() && !version.is_some_and(is_selected)
+    }
+
+    /// Passes over a call of a version that is not replayed. Returns whether it is the last call.
+    pub(super) fn pass_over(&mut self, call: &Call, until: Option<u64>) -> bool {
+        self.asked_for = until.filter(|until| *until == call.number);
+        until.is_some_and(|until| call.number >= until)
+    }
+
+    /// Checks, at the end of the record, that it has calls of the version that is replayed.
+    pub(super) fn check(&self, report: &Report, digest: &str) -> Result<(), ReplayError> {
+        let Some(of) = self.of.clone() else { return Ok(()) };
+        if self.selected.is_none() || self.are_several {
+            let versions = match self.listed(&short(digest)) {
+                none if none.is_empty() => "it names no version".to_owned(),
+                listed => format!("it has {listed}"),
+            };
+            return Err(ReplayError::NoVersion { of, are_several: self.are_several, versions });
+        }
+        match self.asked_for {
+            Some(call) => Err(ReplayError::OtherVersion { call, of }),
+            None if report.calls + report.starts + report.skipped == 0 => Err(ReplayError::NoCalls { of }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns a note if the calls are those of several versions. `digest` is that of the replayed component.
     pub(super) fn note(&self, digest: &str) -> Option<String> {
         let digest = short(digest);
@@ -65,17 +126,22 @@ impl Versions {
         if self.versions.iter().all(|version| version.digest == first.digest) {
             return None;
         }
-        let mut listed: Vec<_> = self.versions.iter().take(MOST_LISTED).map(|it| it.shown(&digest)).collect();
-        match self.versions.len() - listed.len() {
-            0 => {}
-            n => listed.push(format!("{n} more")),
-        }
         let none = if self.versions.iter().any(|version| version.digest == digest) {
             ""
         } else {
             "; the component is none of them"
         };
-        Some(format!("the record has calls of several versions: {}{none}", listed.join(", ")))
+        Some(format!("the record has calls of several versions: {}{none}", self.listed(&digest)))
+    }
+
+    /// Returns a list of the versions. `given` is the beginning of the replayed component's digest.
+    fn listed(&self, given: &str) -> String {
+        let mut listed: Vec<_> = self.versions.iter().take(MOST_LISTED).map(|it| it.shown(given)).collect();
+        match self.versions.len() - listed.len() {
+            0 => {}
+            n => listed.push(format!("{n} more")),
+        }
+        listed.join(", ")
     }
 }
 
@@ -83,7 +149,7 @@ impl Versions {
 
 impl Version {
     fn shown(&self, given: &str) -> String {
-        let Self { digest, version, calls } = self;
+        let Self { digest, version, is_selected: _, calls } = self;
         let calls = match calls {
             None => "no call".to_owned(),
             Some((first, last)) if first == last => format!("call {first}"),

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use oarlock_plugin::CallError;
 use oarlock_plugin::contract::Enqueue;
 
-use super::rig::{Answering, ReceivedCall, Rig, done, trap};
+use super::rig::{Answering, ReceivedCall, Rig, done, loops, trap};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The deadline of a call.
@@ -26,12 +25,7 @@ impl Crash {
     fn answer(self) -> Answering {
         match self {
             Self::Panic => trap(),
-            Self::Loop => Err(CallError::DeadlineExceeded {
-                limit: DEADLINE,
-                waiting_for: None,
-                output: String::new(),
-                backtrace: String::new(),
-            }),
+            Self::Loop => loops(DEADLINE),
         }
     }
 

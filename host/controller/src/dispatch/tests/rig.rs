@@ -167,6 +167,16 @@ pub(super) fn trap() -> Answering {
     })
 }
 
+/// The answer of a call that computes beyond this deadline.
+pub(super) fn loops(limit: Duration) -> Answering {
+    Err(CallError::DeadlineExceeded {
+        limit,
+        waiting_for: None,
+        output: String::new(),
+        backtrace: String::new(),
+    })
+}
+
 // === impl Rig ===
 
 impl Rig {

@@ -99,4 +99,22 @@ async fn a_record_of_several_versions_says_which_calls_are_whose() {
     assert_eq!((report.calls, report.differences.len()), (1, 1));
     let [note] = &report.notes[..] else { panic!("{report:?}") };
     insta::assert_snapshot!(note.replace(&digest[..12], "DIGEST"), @"the record has calls of several versions: calls 1 to 3 of 0.1.0 (0123456789ab), calls 4 to 6 of 0.1.0 (DIGEST, the component)");
+
+    // Only the calls of one of them.
+    let of = |digest: &str| Options { of: Some(digest.to_owned()), ..Options::default() };
+    let report = replay_with(&file, &host.component, &of(&digest[..12])).await.unwrap();
+    assert_eq!((report.calls, report.skipped, &report.differences[..]), (3, 0, &[][..]));
+    assert_eq!(report.notes, [""; 0]);
+    let report = replay_with(&file, &host.component, &of("0123")).await.unwrap();
+    assert_eq!((report.calls, report.differences.len()), (1, 1));
+    let refused = async |options: Options| {
+        let error = replay_with(&file, &host.component, &options).await.unwrap_err();
+        error.to_string().replace(&digest[..12], "DIGEST")
+    };
+    insta::assert_snapshot!(refused(of("f00d")).await, @"no version in the record has a digest that begins with f00d: it has calls 1 to 3 of 0.1.0 (0123456789ab), calls 4 to 6 of 0.1.0 (DIGEST, the component)");
+    let call = |number, digest: &str| Options { until: Some(number), ..of(digest) };
+    insta::assert_snapshot!(refused(call(4, "0123")).await, @"call 4 was not made by the version whose digest begins with 0123");
+    // The record names its version later.
+    assert!(refused(call(1, "f00d")).await.starts_with("no version in the record"));
+    insta::assert_snapshot!(refused(call(1, &digest)).await.replace(&digest[12..], "…"), @"call 1 was not made by the version whose digest begins with DIGEST…");
 }

@@ -3,6 +3,7 @@
 
 #include "arena.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,9 @@
 #define ASAN_UNPOISON_MEMORY_REGION(memory, size) ((void)(memory), (void)(size))
 #endif
 
-// The size of the first chunk, which is kept from call to call.
-enum { FIRST_SIZE = 4096, ALIGNMENT = 8 };
+// The size of the first chunk, which is kept from call to call, and the maximum size of the others, save for a
+// larger block.
+enum { FIRST_SIZE = 4096, MOST_SIZE = 1 << 20, ALIGNMENT = 8 };
 
 typedef struct chunk {
     struct chunk *next;
@@ -34,6 +36,7 @@ void *oarlock_alloc(size_t size) {
     if (rounded < size) abort();
     if (!newest || newest->size - newest->used < rounded) {
         size_t chunk_size = newest ? newest->size * 2 : FIRST_SIZE;
+        if (chunk_size > MOST_SIZE) chunk_size = MOST_SIZE;
         if (chunk_size < rounded) chunk_size = rounded;
         chunk_t *chunk = malloc(sizeof *chunk + chunk_size);
         if (!chunk) abort();
@@ -98,3 +101,18 @@ cabi_realloc(void *old, size_t old_size, size_t align, size_t size) {
     memory[size] = 0;
     return memory;
 }
+
+#ifdef __wasm__
+// The adapter of WASI allocates with this function, if there is one, its stack and its state, which it uses in
+// all later calls. So they are not in the memory of one call.
+void *cabi_realloc_adapter(void *old, size_t old_size, size_t align, size_t size);
+
+__attribute__((export_name("cabi_realloc_adapter"))) void *cabi_realloc_adapter(void *old, size_t old_size,
+                                                                                size_t align, size_t size) {
+    (void)old_size;
+    if (align > _Alignof(max_align_t)) abort();
+    void *memory = realloc(old, size);
+    if (!memory) abort();
+    return memory;
+}
+#endif

@@ -14,6 +14,8 @@ struct oarlock_rows_state {
     oarlock_gvr target;
     oarlock_select select;
     oarlock_plugin_types_page_t page;
+    // The number of rows of a page; 0 is the host's choice.
+    uint32_t limit;
     size_t next;
     bool is_last_page;
 };
@@ -31,7 +33,8 @@ static oarlock_error fetch(struct oarlock_rows_state *state) {
     oarlock_plugin_types_group_version_resource_t target = oarlock_lend_gvr(state->target);
     oarlock_plugin_types_namespaces_t namespaces = oarlock_lend_namespaces(state->ns);
     oarlock_plugin_types_projection_t projection = oarlock_lend_select(state->select);
-    oarlock_plugin_types_page_request_t request = {.continue_token = state->page.continue_token};
+    oarlock_plugin_types_page_request_t request = {.limit = state->limit,
+                                                   .continue_token = state->page.continue_token};
     oarlock_plugin_types_error_t error;
     bool done = false;
     switch (state->source) {
@@ -48,7 +51,13 @@ static oarlock_error fetch(struct oarlock_rows_state *state) {
                                           &state->page, &error);
         break;
     }
-    if (!done) return oarlock_error_from(&error);
+    if (!done) {
+        oarlock_error failed = oarlock_error_from(&error);
+        if (failed.code != OARLOCK_LIMIT_EXCEEDED || state->limit <= 1) return failed;
+        // The objects of the page are too large together.
+        state->limit /= 2;
+        return fetch(state);
+    }
     state->next = 0;
     state->is_last_page = state->page.continue_token.len == 0;
     return oarlock_ok();
@@ -82,6 +91,7 @@ oarlock_rows oarlock_cache_by_index(const char *index, const char *value, const 
 oarlock_rows oarlock_client_list(oarlock_gvr target, const char *ns, const char *label_selector,
                                  const char *field_selector, oarlock_select select) {
     return rows_of((struct oarlock_rows_state){.source = LIVE,
+                                               .limit = 500,
                                                .target = target,
                                                .ns = ns,
                                                .label_selector = label_selector,

@@ -8,6 +8,7 @@ from oarlock import (
     Conflict,
     EventRecorder,
     Invalid,
+    LimitExceeded,
     NotDeclared,
     NotFound,
     ObjectKey,
@@ -108,6 +109,18 @@ def test_lists_are_filtered_by_both_selectors(plugin: Plugin) -> None:
             namespace="a", label_selector="app=web", field_selector="metadata.name!=one", fields=[]
         )
         assert [row.name for row in rows] == ["two"]
+
+
+def test_a_live_list_of_large_objects_is_read_in_smaller_pages(plugin: Plugin) -> None:
+    pods = plugin.client("v1/pods", ["list"])
+    with FakeHost(plugin) as host:
+        for n in range(9):
+            host.apply("v1/pods", pod(f"p{n}", spec={"large": "x" * (1 << 20)}))
+        assert [it["metadata"]["name"] for it in pods.list()] == [f"p{n}" for n in range(9)]
+        assert len(list(pods.list(limit=2, fields=[]))) == 9
+        host.apply("v1/pods", pod("p9", spec={"large": "x" * (5 << 20)}))
+        with pytest.raises(LimitExceeded):
+            list(pods.list())
 
 
 def test_events_are_recorded_about_an_object(plugin: Plugin) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, overload
 
 from . import _host
-from ._host import Preconditions, Written
+from ._host import Preconditions, RawPage, Written
 from .cache import Reader, Row
-from .errors import NotDeclared, NotFound
+from .errors import LimitExceeded, NotDeclared, NotFound
 from .names import AnyKey, AnyVersion, Resource, key_of, ref_of
 from .pointers import F, FieldsOf
 
@@ -18,6 +18,9 @@ PatchKind = Literal["merge", "strategic", "json"]
 Propagation = Literal["background", "foreground", "orphan"]
 
 _VERBS = ("get", "list", "create", "patch", "update", "delete")
+
+# The number of objects of a page of a live list: what the host takes if it is asked for none.
+ROWS_OF_A_PAGE = 500
 
 
 class Client:
@@ -76,15 +79,28 @@ class Client:
     ) -> Iterator[Any]:
         """Return objects as the API server has them now, and read page after page of at most `limit` objects.
 
+        Of large objects a page has fewer.
+
         All pages show one state of the cluster. If the API server forgets it, `Gone` is raised. From the
         second read on, a lister is cheaper.
         """
         reader, host, resource = Reader(fields), self._host("list"), self.resource
-        return reader.pages(
-            lambda token: host.client_list(
-                resource, namespace, label_selector, field_selector, reader.projection, limit, token
-            )
-        )
+        rows = limit or ROWS_OF_A_PAGE
+
+        def fetch(token: str) -> RawPage:
+            nonlocal rows
+            while True:
+                try:
+                    return host.client_list(
+                        resource, namespace, label_selector, field_selector, reader.projection, rows, token
+                    )
+                except LimitExceeded:
+                    if rows == 1:
+                        raise
+                # The objects of the page are too large together.
+                rows //= 2
+
+        return reader.pages(fetch)
 
     def create(self, body: Mapping[str, Any]) -> Written:
         """Create an object in the namespace of its metadata; raise `AlreadyExists` if there is one."""

@@ -11,11 +11,14 @@ from typing import Any
 
 from .._host import Preconditions, Projection, RawPage, RawRow, Written
 from ..cache import Index, Lister
-from ..errors import NotDeclared, NotFound, OarlockError
+from ..errors import LimitExceeded, NotDeclared, NotFound, OarlockError
 from ..names import ObjectKey, ObjectRef, Resource, WorkKey, key_of, ref_of
 from ..plugin import Plugin
 from .cluster import Cluster, Object
 from .selectors import labels_match, resolve, scalars, text_at
+
+# The maximum length of the rows of a page.
+LONGEST_PAGE = 4 << 20
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -188,7 +191,7 @@ class Imports(ABC):
         limit: int,
         token: str,
     ) -> RawPage:
-        """Return objects, in one page."""
+        """Return a page of objects. As in the host, its rows have at most 4 MiB."""
         found = [it for it in self._cluster.all(resource) if namespace in (None, key_of(it).namespace)]
         matching = [it for it in found if labels_match(label_selector, it["metadata"].get("labels", {}))]
         for requirement in filter(None, field_selector.split(",")):
@@ -196,7 +199,21 @@ class Imports(ABC):
             wanted, pointer = value.removeprefix("!"), "/" + path.replace(".", "/")
             is_same = not (differs and value.startswith("!"))
             matching = [it for it in matching if (str(resolve(it, pointer)) == wanted) == is_same]
-        return RawPage([_row(it, projection) for it in matching], "")
+        rows: list[RawRow] = []
+        length, last = 0, ""
+        for found_object in matching:
+            at = "\0".join(key_of(found_object))
+            if at <= token:
+                continue
+            if len(rows) == limit:
+                return RawPage(rows, last)
+            row = _row(found_object, projection)
+            length += sum(len(text.encode()) for text in (*row.fields, row.json) if text is not None)
+            if length > LONGEST_PAGE:
+                raise LimitExceeded(f"the rows have more than {LONGEST_PAGE} bytes; ask for fewer rows")
+            rows.append(row)
+            last = at
+        return RawPage(rows, "")
 
     def client_create(self, resource: Resource, namespace: str, json: str) -> Written:
         """Create an object."""

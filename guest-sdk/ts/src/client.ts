@@ -1,9 +1,10 @@
 // Requests to the API server, made as the plugin's ServiceAccount.
 
 import type { Preconditions as WitPreconditions, Written as WitWritten } from "oarlock:plugin/client@0.1.0";
-import type { GroupVersionResource } from "oarlock:plugin/types@0.1.0";
+import type { GroupVersionResource, Page, PageRequest } from "oarlock:plugin/types@0.1.0";
 import { client as host } from "#host";
 import { calling, finding } from "./calling.js";
+import { LimitExceededError } from "./errors.js";
 import type { Fields } from "./pointer.js";
 import {
   type KubernetesObject,
@@ -16,6 +17,9 @@ import {
   toTarget,
 } from "./resource.js";
 import { allPages, type ListOptions, projectionOf, type Rows } from "./rows.js";
+
+/** The number of objects of a page of a live list: what the host takes if it is asked for none. */
+const ROWS_OF_A_PAGE = 500;
 
 /**
  * The object after a write. It is a key of the object. Pass it to `waitUntilSeen` of a lister before
@@ -94,10 +98,20 @@ export function list(
     toNamespaces(namespace),
     projectionOf(fields),
   ];
-  return allPages(
-    (page) => calling(() => host.list(target, namespaces, labelSelector, fieldSelector, projection, page)),
-    options,
-  );
+  let limit = options.pageSize || ROWS_OF_A_PAGE;
+  const fetch = ({ continueToken }: PageRequest): Page => {
+    for (;;) {
+      try {
+        const page = { limit, continueToken };
+        return calling(() => host.list(target, namespaces, labelSelector, fieldSelector, projection, page));
+      } catch (error) {
+        if (!(error instanceof LimitExceededError) || limit <= 1) throw error;
+        // The objects of the page are too large together.
+        limit = Math.floor(limit / 2);
+      }
+    }
+  };
+  return allPages(fetch, options);
 }
 
 /** Creates an object. `metadata.generateName` works as in Kubernetes. */
@@ -175,6 +189,12 @@ export function remove(
   } = {},
 ): boolean {
   const { propagation = "background", gracePeriodSeconds, preconditions } = options;
+  if (
+    gracePeriodSeconds !== undefined &&
+    !(gracePeriodSeconds >= 0 && Number.isInteger(gracePeriodSeconds))
+  ) {
+    throw new RangeError(`gracePeriodSeconds is ${gracePeriodSeconds}; give whole seconds, 0 or more`);
+  }
   const [target, required] = [targetOf("delete", resource), toPreconditions(preconditions)];
   const existed = finding(() => {
     host.delete(target, toKey(key), propagation, absent(gracePeriodSeconds), required);

@@ -24,6 +24,8 @@ export function declaredFields(fields: Fields): DeclaredFields {
     constructor(texts: readonly Text[], object: EventObject<unknown>) {
       this.#texts = texts;
       this.#object = object;
+      // Own properties, so that a copy has them.
+      Object.defineProperties(this, properties);
     }
 
     static value(values: Values, n: number, pointer: string): unknown {
@@ -40,13 +42,13 @@ export function declaredFields(fields: Fields): DeclaredFields {
     }
   }
 
-  pointers.forEach(([name, pointer], n) => {
-    Object.defineProperty(Values.prototype, name, {
-      enumerable: true,
-      get(this: Values) {
+  const properties = Object.fromEntries(
+    pointers.map(([name, pointer], n) => {
+      const get = function (this: Values) {
         return Values.value(this, n, pointer);
-      },
-    });
-  });
+      };
+      return [name, { enumerable: true, get }];
+    }),
+  );
   return Values as unknown as DeclaredFields;
 }

@@ -5,8 +5,11 @@ export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** The greatest number of the contract. As milliseconds, it is 49 days. */
-const MAX_U32 = 0xffff_ffff;
+/**
+ * The greatest number that reaches the host: the engine takes numbers of the contract for signed ones. As
+ * milliseconds, it is 24 days.
+ */
+const MAX_NUMBER = 0x7fff_ffff;
 
 /**
  * Returns the milliseconds of a text such as `30m`, `7d` or `1h30m`.
@@ -25,8 +28,8 @@ export function parseDuration(text: string): number {
   return Math.round(ms * 1e6) / 1e6;
 }
 
-/** Returns whole milliseconds, rounded up, and at most 49 days, unless there is another bound. */
-export function toMs(duration: Duration, most = MAX_U32): number {
+/** Returns whole milliseconds, rounded up, and at most 24 days, unless there is another bound. */
+export function toMs(duration: Duration, most = MAX_NUMBER): number {
   const ms = inMs(duration);
   if (!(ms >= 0)) throw new RangeError(`${duration} is not a duration: it is less than 0, or no number`);
   return Math.min(Math.ceil(ms), most);
@@ -37,7 +40,7 @@ export function toMs(duration: Duration, most = MAX_U32): number {
  *
  * @throws {RangeError} For any other interval.
  */
-export function toSeconds(what: string, duration: Duration, least = 0, most = MAX_U32): number {
+export function toSeconds(what: string, duration: Duration, least = 0, most = MAX_NUMBER): number {
   const seconds = inMs(duration) / 1_000;
   if (!(Number.isInteger(seconds) && seconds >= least && seconds <= most)) {
     const given = typeof duration === "number" ? `${duration} ms` : duration;

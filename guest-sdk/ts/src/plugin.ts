@@ -26,7 +26,7 @@ export interface Requeue {
 
 /**
  * Returns what `reconcile` returns to be called again with the same key: `return requeueAfter("10m")`.
- * After at most 49 days the host calls, also for a longer duration.
+ * After at most 24 days the host calls, also for a longer duration.
  */
 export function requeueAfter(after: Duration): Requeue {
   return { afterMs: toMs(after) };

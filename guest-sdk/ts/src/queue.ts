@@ -16,7 +16,7 @@ export interface WorkKey {
 
 /**
  * Adds a key, now or later. A key that waits already is not added twice; of two delays the one that ends
- * first counts. The delay is at most 49 days.
+ * first counts. The delay is at most 24 days.
  */
 export function add(key: PartialKey, { after }: { after?: Duration } = {}): void {
   const added = toWit(key);

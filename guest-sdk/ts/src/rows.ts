@@ -17,7 +17,7 @@ export interface ListOptions<F extends Fields = Fields> {
   labelSelector?: string | undefined;
   /** The fields of each row, in place of whole objects; `{}` for keys only. */
   fields?: F | undefined;
-  /** The number of objects that are fetched at once; without it, the host's maximum. */
+  /** The number of objects that are fetched at once; without it, the host's choice. */
   pageSize?: number | undefined;
 }
 

@@ -19,14 +19,14 @@ test("durations are written as in Go, and in days", () => {
 });
 
 test("a duration that the contract cannot hold is shortened", () => {
-  assert.deepEqual(requeueAfter("100d"), { afterMs: 2 ** 32 - 1 });
+  assert.deepEqual(requeueAfter("100d"), { afterMs: 2 ** 31 - 1 });
   assert.equal(new RetryAfter("2h", "busy").afterMs, 3_600_000);
   assert.throws(() => requeueAfter(-1), RangeError);
   assert.throws(() => requeueAfter(Number.NaN), RangeError);
   const reconcile = () => queue.add({ kind: "later" }, { after: "50d" });
   const host = new FakeHost(plugin({ name: "a", version: "1", reconcile }));
   host.reconcile({ kind: "any" });
-  assert.equal(host.queue[0]?.afterMs, 2 ** 32 - 1);
+  assert.equal(host.queue[0]?.afterMs, 2 ** 31 - 1);
 });
 
 test("an interval is whole seconds, up to a year", () => {
@@ -61,6 +61,6 @@ test("an interval is whole seconds, up to a year", () => {
   for (const every of [30, 0, -1_000, Number.NaN, Number.POSITIVE_INFINITY]) {
     refused(every, 0, `${schedule} ${every} ms; ${allowed}`);
   }
-  const watched = 'the resync of the watch pods is 500ms; give whole seconds, 0 to 4294967295, such as "90s"';
+  const watched = 'the resync of the watch pods is 500ms; give whole seconds, 0 to 2147483647, such as "90s"';
   refused("1s", "500ms", watched);
 });

@@ -8,6 +8,7 @@ import {
   config,
   events,
   InvalidError,
+  LimitExceededError,
   lister,
   log,
   metrics,
@@ -71,6 +72,22 @@ test("an index finds objects by a field or a label", () => {
     assert.equal(others.length, 1);
     const [row] = cached.byIndex("color", "blue", { fields: { team: "/metadata/labels/team" } });
     assert.equal(row?.fields.team, "b");
+  });
+});
+
+test("a live list of large objects is read in smaller pages", () => {
+  inPlugin((host) => {
+    const large = (name: string, length: number) => {
+      host.put(configMaps, { metadata: { namespace: "large", name }, data: { text: "x".repeat(length) } });
+    };
+    for (let n = 0; n < 9; n++) large(`cm-${n}`, 1 << 20);
+    const names = [...client.list(configMaps, { namespace: "large" })].map(({ metadata }) => metadata?.name);
+    assert.deepEqual(
+      names,
+      [...Array(9).keys()].map((n) => `cm-${n}`),
+    );
+    large("cm-9", 5 << 20);
+    assert.throws(() => [...client.list(configMaps, { namespace: "large" })], LimitExceededError);
   });
 });
 

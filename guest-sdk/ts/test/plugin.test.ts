@@ -93,11 +93,7 @@ test("an update has both states", () => {
           seen.push([old.object.field("/status/phase"), object.fields({ phase: "/status/phase" })]);
         },
         onDelete({ object, fields }) {
-          seen.push([
-            fields.phase,
-            object.field("/metadata/name"),
-            { ...JSON.parse(JSON.stringify(fields)) },
-          ]);
+          seen.push([fields.phase, object.field("/metadata/name"), { ...fields }]);
         },
       }),
     },

@@ -2,8 +2,14 @@
 
 import type { Written } from "oarlock:plugin/client@0.1.0";
 import type { Description } from "oarlock:plugin/metadata@0.1.0";
-import type { GroupVersionResource, Namespaces, ObjectKey } from "oarlock:plugin/types@0.1.0";
-import { InvalidError, NotDeclaredError, NotFoundError, type OarlockError } from "../errors.js";
+import type { GroupVersionResource, Namespaces, ObjectKey, Page } from "oarlock:plugin/types@0.1.0";
+import {
+  InvalidError,
+  LimitExceededError,
+  NotDeclaredError,
+  NotFoundError,
+  type OarlockError,
+} from "../errors.js";
 import type { Imports } from "../host/fake.js";
 import { fromWit } from "../queue.js";
 import { type KubernetesObject, pathOf } from "../resource.js";
@@ -34,6 +40,15 @@ export interface State {
   description: Description | undefined;
   now: Date;
   readonly started: Date;
+}
+
+/** The maximum length of the rows of a page of a live list. */
+const LONGEST_PAGE = 4 << 20;
+
+/** Returns the length of the texts of a page. */
+function lengthOf({ rows }: Page): number {
+  const texts = rows.flatMap(({ fields, json }) => [json, ...fields]);
+  return texts.reduce((length, text) => length + (text?.length ?? 0), 0);
 }
 
 /** Returns the imports. */
@@ -203,11 +218,15 @@ function client(state: State): Imports["client"] {
       const objects = cluster
         .all(pathOf(target))
         .filter((object) => isIn(object, namespaces) && isChosen(object));
-      return pageOf(
+      const found = pageOf(
         objects.filter(({ metadata }) => matches(metadata.labels, labelSelector)),
         projection,
         page,
       );
+      if (lengthOf(found) > LONGEST_PAGE) {
+        throw thrown(new LimitExceededError(`the rows have more than ${LONGEST_PAGE} bytes`));
+      }
+      return found;
     },
     create(target, namespace, json) {
       const object = JSON.parse(json) as KubernetesObject;

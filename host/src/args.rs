@@ -311,8 +311,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub(crate) keep_going: bool,
 
-    /// Replays only the calls of one version, if the record has several. DIGEST is the beginning of the digest
-    /// of its component.
+    /// Replays only the calls of one version, if the record has several. DIGEST is the beginning of the
+    /// digest of its component.
     #[arg(long, value_parser = digest_beginning, value_name = "DIGEST")]
     pub(crate) of: Option<String>,
 

@@ -17,8 +17,8 @@
 #define ASAN_UNPOISON_MEMORY_REGION(memory, size) ((void)(memory), (void)(size))
 #endif
 
-// The size of the first chunk, which is kept from call to call, and the maximum size of the others, save for a
-// larger block.
+// The size of the first chunk, which is kept from call to call, and the maximum size of the others, save for
+// a larger block.
 enum { FIRST_SIZE = 4096, MOST_SIZE = 1 << 20, ALIGNMENT = 8 };
 
 typedef struct chunk {
@@ -103,8 +103,8 @@ cabi_realloc(void *old, size_t old_size, size_t align, size_t size) {
 }
 
 #ifdef __wasm__
-// The adapter of WASI allocates with this function, if there is one, its stack and its state, which it uses in
-// all later calls. So they are not in the memory of one call.
+// The adapter of WASI allocates with this function, if there is one, its stack and its state, which it uses
+// in all later calls. So they are not in the memory of one call.
 void *cabi_realloc_adapter(void *old, size_t old_size, size_t align, size_t size);
 
 __attribute__((export_name("cabi_realloc_adapter"))) void *cabi_realloc_adapter(void *old, size_t old_size,

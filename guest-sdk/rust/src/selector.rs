@@ -1,7 +1,7 @@
 //! Label selectors of Kubernetes. The host has checked those that a plugin declares.
 
-/// Returns whether labels match a selector such as `app=web,tier in (a,b),!legacy`. `label` returns the value of
-/// a label.
+/// Returns whether labels match a selector such as `app=web,tier in (a,b),!legacy`. `label` returns the value
+/// of a label.
 pub(crate) fn matches<'a>(selector: &str, label: impl Fn(&str) -> Option<&'a str>) -> bool {
     requirements(selector).iter().all(|requirement| {
         if let Some((name, list)) = requirement.split_once('(') {

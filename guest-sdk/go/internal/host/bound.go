@@ -35,8 +35,8 @@ func before[F any](function F) F {
 	return function
 }
 
-// beforeRequest collects garbage, if there is much, and returns the function of the host to call. A request takes
-// milliseconds, and its body may be large, so it looks each time.
+// beforeRequest collects garbage, if there is much, and returns the function of the host to call. A request
+// takes milliseconds, and its body may be large, so it looks each time.
 func beforeRequest[F any](function F) F {
 	collector.Collect()
 	return function
@@ -157,8 +157,8 @@ func (boundQueue) AddAfter(key queue.WorkKey, delayMs uint32) error {
 	return done(before(queue.AddAfter)(key, delayMs))
 }
 
-// valid returns a text for people as UTF-8. A string of Go may be no text, such as the half of one, and the host
-// ends an instance that passes it.
+// valid returns a text for people as UTF-8. A string of Go may be no text, such as the half of one, and the
+// host ends an instance that passes it.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func validEntries(entries []types.Entry) []types.Entry {

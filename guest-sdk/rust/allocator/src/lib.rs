@@ -31,7 +31,8 @@ const STEP: usize = 16;
 /// The maximum size of a small block.
 const LARGEST: usize = 128 - TAIL;
 
-/// The maximum number of free blocks of one size that are kept, also when memory is short: 9 KiB of all sizes.
+/// The maximum number of free blocks of one size that are kept, also when memory is short: 9 KiB of all
+/// sizes.
 const MOST_KEPT: u8 = 16;
 
 /// An allocator with an area for what the host passes. One thread may use it.
@@ -67,8 +68,8 @@ impl<A> Allocator<A> {
         Self { rest, area: Area::new(), free: [const { FreeBlocks::new() }; (LARGEST + TAIL) / STEP] }
     }
 
-    /// Returns the free blocks of this size, and the layout of each. `None` if the size or the alignment is too
-    /// large.
+    /// Returns the free blocks of this size, and the layout of each. `None` if the size or the alignment is
+    /// too large.
     #[inline]
     fn small(&self, layout: Layout) -> Option<(&FreeBlocks, Layout)> {
         // A layout has at most `isize::MAX` bytes.
@@ -121,8 +122,8 @@ impl<A: GlobalAlloc> Allocator<A> {
     ///
     /// The block is one of this allocator, with this layout, and the size of the other is not zero.
     unsafe fn move_block(&self, block: *mut u8, layout: Layout, wanted: Layout) -> *mut u8 {
-        // SAFETY: the caller promises it. Both blocks are at least as long as the shorter layout, and both are
-        // in use, so they do not overlap.
+        // SAFETY: the caller promises it. Both blocks are at least as long as the shorter layout, and both
+        // are in use, so they do not overlap.
         unsafe {
             let moved = self.alloc(wanted);
             if !moved.is_null() {

@@ -3,8 +3,8 @@
 //! A due call gets the lane that was used last among those with an instance, else one whose instance is made
 //! first. So under little load few instances exist. An instance that was not called for a while is dropped
 //! (of a stateless plugin only). A lost instance costs its lane alone. While no call was answered since the
-//! last loss, fresh instances are made for two lanes only: a plugin that always traps gets few, and a call that
-//! loops does not delay those of other objects.
+//! last loss, fresh instances are made for two lanes only: a plugin that always traps gets few, and a call
+//! that loops does not delay those of other objects.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use super::call::Instance;
 use super::retry::Restarts;
 use crate::config::PluginFile;
 
-/// While no call was answered since the last loss, an instance is made only if fewer lanes than this are busy.
+/// While no call was answered since the last loss, an instance is made only if fewer lanes than this are
+/// busy.
 const LANES_AFTER_LOSS: usize = 2;
 
 /// How many instances a generation has, and when they are dropped and replaced.

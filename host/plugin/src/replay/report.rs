@@ -64,6 +64,9 @@ pub struct Difference {
     pub comparable: bool,
 }
 
+const NO_VERSION: &str = "no version in the record has a digest that begins with";
+const SEVERAL_VERSIONS: &str = "several versions in the record have a digest that begins with";
+
 /// Why a record cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
@@ -77,7 +80,7 @@ pub enum ReplayError {
     #[error("the record ends before its first entry")]
     NoEntries,
     /// Not exactly one version of the record has the digest.
-    #[error("{} version in the record has a digest that begins with {of}: {versions}", if *are_several { "more than one" } else { "no" })]
+    #[error("{} {of}: {versions}", if *are_several { SEVERAL_VERSIONS } else { NO_VERSION })]
     NoVersion {
         /// The beginning of the digest.
         of: String,

@@ -28,8 +28,8 @@ const TAIL: usize = 4;
 /// A small block and its tail have a multiple of this, as talc's blocks have.
 const STEP: usize = 16;
 
-/// The maximum size of a small block.
-const LARGEST: usize = 128 - TAIL;
+/// The number of sizes of small blocks.
+const N_SIZES: usize = 8;
 
 /// The maximum number of free blocks of one size that are kept, also when memory is short: 9 KiB of all
 /// sizes.
@@ -40,7 +40,7 @@ pub struct Allocator<A> {
     rest: A,
     area: Area,
     /// By size, the smallest one first.
-    free: [FreeBlocks; (LARGEST + TAIL) / STEP],
+    free: [FreeBlocks; N_SIZES],
 }
 
 /// Memory whose blocks are taken one after the other, and are free together.
@@ -65,7 +65,7 @@ struct FreeBlocks {
 impl<A> Allocator<A> {
     /// Returns an allocator with an empty area, and `rest` for all other memory.
     pub const fn new(rest: A) -> Self {
-        Self { rest, area: Area::new(), free: [const { FreeBlocks::new() }; (LARGEST + TAIL) / STEP] }
+        Self { rest, area: Area::new(), free: [const { FreeBlocks::new() }; N_SIZES] }
     }
 
     /// Returns the free blocks of this size, and the layout of each. `None` if the size or the alignment is
@@ -326,6 +326,9 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+
+    /// The maximum size of a small block.
+    const LARGEST: usize = N_SIZES * STEP - TAIL;
 
     /// Checks that each block comes back with the layout with which it was taken.
     #[derive(Default)]

@@ -227,6 +227,32 @@ mod tests {
     }
 
     #[test]
+    fn the_beginning_of_a_digest_selects_one_version() {
+        let check = |of: &str| {
+            let options = Options { of: Some(of.to_owned()), ..Options::default() };
+            let mut versions = Versions::new(&options);
+            for entry in [generation(1, "1122", "0.1.0"), generation(2, "1133", "0.2.0"), start(2, 7)] {
+                versions.add(&serde_json::from_value(entry).unwrap());
+            }
+            let call = serde_json::from_value(calls(&[1], 7).remove(0)).unwrap();
+            let report = Report {
+                plugin: String::new(),
+                exact: true,
+                calls: 1,
+                starts: 1,
+                imports: 0,
+                skipped: 0,
+                differences: Vec::new(),
+                notes: Vec::new(),
+            };
+            (versions.is_other(&call), versions.check(&report, OLD).map_err(|error| error.to_string()))
+        };
+        assert_eq!(check("1133"), (false, Ok(())));
+        assert_eq!(check("112"), (true, Ok(())));
+        insta::assert_snapshot!(check("11").1.unwrap_err(), @"several versions in the record have a digest that begins with 11: it has no call of 0.1.0 (1122), no call of 0.2.0 (1133)");
+    }
+
+    #[test]
     fn one_version_needs_no_note() {
         assert_eq!(of(&[]).note(OLD), None);
         let entries = [generation(1, OLD, "0.1.0"), generation(2, OLD, "0.1.0")];

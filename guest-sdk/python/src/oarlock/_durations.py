@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 
+from ._values import MAX_U32
+
 Duration = float | timedelta
 """Seconds, or a `timedelta`."""
-
-#: The greatest number of the contract. As milliseconds, it is 49 days.
-_MAX_U32 = 2**32 - 1
 
 
 def seconds(duration: Duration) -> float:
@@ -22,10 +21,10 @@ def seconds(duration: Duration) -> float:
 
 def milliseconds(duration: Duration) -> int:
     """Return the number of whole milliseconds, rounded up, and at most 49 days."""
-    return math.ceil(min(seconds(duration) * 1000, _MAX_U32))
+    return math.ceil(min(seconds(duration) * 1000, MAX_U32))
 
 
-def whole_seconds(what: str, duration: Duration, least: int = 0, most: int = _MAX_U32) -> int:
+def whole_seconds(what: str, duration: Duration, least: int = 0, most: int = MAX_U32) -> int:
     """Return the number of seconds, which is whole and within these bounds."""
     value = _number(duration)
     if not (least <= value <= most and value == int(value)):

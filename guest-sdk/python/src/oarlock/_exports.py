@@ -15,7 +15,7 @@ from wit_world import exports
 from wit_world.exports.metadata import Description
 from wit_world.imports.types import Failure_Retry, Failure_RetryAfter, Failure_Terminal, RetryInfo
 
-from . import _host
+from . import _host, log
 from ._describe import describe
 from ._failures import CallFailure, failure_of, keep_sources, last_line, traceback_of
 from ._wit import WitHost
@@ -90,7 +90,7 @@ class _Metadata:
             self.instance.has_started = True
             return describe(self.instance.plugin)
         except Exception as error:
-            _host.current().log("error", traceback_of(error), {})
+            log.error(traceback_of(error))
             raise Err(last_line(error)) from error
 
 

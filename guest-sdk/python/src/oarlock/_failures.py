@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from . import log
 from ._durations import milliseconds
+from ._values import optional_u32, printable
 from .errors import (
     Failure,
     Invalid,
@@ -36,11 +37,20 @@ _LASTING = (Invalid, LimitExceeded, NoHost, NotDeclared)
 
 def failure_of(error: Exception) -> CallFailure:
     """Return the failure for an exception. An exception that no one raised on purpose is logged."""
-    text = str(error) or type(error).__name__
+    try:
+        return _failure_of(error)
+    except Exception as other:
+        # The exception itself is wrong: the plugin has changed its delay to something else, for example.
+        log.error(traceback_of(other))
+        return CallFailure("retry", last_line(other))
+
+
+def _failure_of(error: Exception) -> CallFailure:
+    text = printable(error) or type(error).__name__
     if isinstance(error, Terminal):
         return CallFailure("terminal", text)
     if isinstance(error, Retry):
-        return CallFailure("retry", text, error.after_ms)
+        return CallFailure("retry", text, optional_u32("after_ms", error.after_ms))
     if isinstance(error, Throttled) and error.retry_after is not None:
         return CallFailure("retry", text, milliseconds(error.retry_after))
     if isinstance(error, OarlockError):
@@ -62,7 +72,7 @@ def traceback_of(error: BaseException) -> str:
 
 def last_line(error: BaseException) -> str:
     """Return the type and the message of an exception."""
-    return "".join(traceback.format_exception_only(type(error), error)).strip()
+    return printable("".join(traceback.format_exception_only(type(error), error)).strip())
 
 
 def _is_of_the_sdk(frame: TracebackType) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from . import _host
 from ._durations import Duration, milliseconds
 from ._host import RawPage, RawRow, Written
+from ._values import boolean, instance, optional_text, text
 from .errors import NotFound
-from .names import AnyKey, Resource, key_of
+from .names import AnyKey, Resource, key_of, ref_of
 from .pointers import F, FieldsOf, Shape
 
 if TYPE_CHECKING:
@@ -79,6 +80,15 @@ class Lister:
         self.metadata_only = metadata_only
         self.wakes = wakes
         self._declare_index = declare_index
+        self.check()
+
+    def check(self) -> None:
+        """Raise an error for a part of the declaration that the host cannot take."""
+        what = f"lister {text('name', self.name)!r}"
+        instance(f"{what}: resource", self.resource, Resource, "a Resource")
+        optional_text(f"{what}: namespace", self.namespace)
+        boolean(f"{what}: metadata_only", self.metadata_only)
+        boolean(f"{what}: wakes", self.wakes)
 
     def index(
         self, name: str, *, label: str | None = None, pointer: str | None = None, owner_uid: bool = False
@@ -122,8 +132,9 @@ class Lister:
         Without `namespace`: those of all namespaces that the plugin's account may read.
         """
         reader, host = Reader(fields), _host.current()
+        chosen, selector = optional_text("namespace", namespace), text("label_selector", label_selector)
         return reader.pages(
-            lambda token: host.cache_list(self.name, namespace, label_selector, reader.projection, token)
+            lambda token: host.cache_list(self.name, chosen, selector, reader.projection, token)
         )
 
     def has_synced(self) -> bool:
@@ -132,7 +143,8 @@ class Lister:
 
     def wait_until_seen(self, written: Written, *, timeout: Duration = 5.0) -> None:
         """Wait until the cache has what a write returned, or raise `Timeout` (after 5 s at most)."""
-        _host.current().cache_wait_until_seen(self.name, written.resource_version, milliseconds(timeout))
+        version = ref_of(written).resource_version
+        _host.current().cache_wait_until_seen(self.name, version, milliseconds(timeout))
 
 
 class Index:
@@ -141,13 +153,21 @@ class Index:
     def __init__(
         self, name: str, lister: Lister, label: str | None, pointer: str | None, owner_uid: bool
     ) -> None:
-        if (label is not None) + (pointer is not None) + owner_uid != 1:
-            raise TypeError(f"index {name!r}: give one of label=, pointer= and owner_uid=True")
         self.name = name
         self.lister = lister
         self.label = label
         self.pointer = pointer
         self.owner_uid = owner_uid
+        self.check()
+
+    def check(self) -> None:
+        """Raise an error for a part of the declaration that the host cannot take."""
+        what = f"index {text('name', self.name)!r}"
+        instance(f"{what}: lister", self.lister, Lister, "a Lister")
+        label = optional_text(f"{what}: label", self.label)
+        pointer = optional_text(f"{what}: pointer", self.pointer)
+        if (label is not None) + (pointer is not None) + boolean(f"{what}: owner_uid", self.owner_uid) != 1:
+            raise TypeError(f"{what}: give one of label=, pointer= and owner_uid=True")
 
     @overload
     def list(self, value: str, *, namespace: str | None = ...) -> Iterator[dict[str, Any]]: ...
@@ -158,8 +178,9 @@ class Index:
     def list(self, value: str, *, namespace: str | None = None, fields: Any = None) -> Iterator[Any]:
         """Return the objects that have this value in the index, ordered by key, and read page after page."""
         reader, host = Reader(fields), _host.current()
+        wanted, chosen = text("value", value), optional_text("namespace", namespace)
         return reader.pages(
-            lambda token: host.cache_by_index(self.name, value, namespace, reader.projection, token)
+            lambda token: host.cache_by_index(self.name, wanted, chosen, reader.projection, token)
         )
 
     def values(self) -> builtins.list[str]:

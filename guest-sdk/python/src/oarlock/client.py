@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 from . import _host
 from ._host import Preconditions, RawPage, Written
+from ._values import (
+    boolean,
+    choice,
+    instance,
+    json_text,
+    mapping,
+    optional_text,
+    optional_u32,
+    parts,
+    text,
+    texts,
+    u32,
+)
 from .cache import Reader, Row
 from .errors import LimitExceeded, NotDeclared, NotFound
 from .names import AnyKey, AnyVersion, Resource, key_of, ref_of
@@ -17,7 +30,10 @@ Verb = Literal["get", "list", "create", "patch", "update", "delete"]
 PatchKind = Literal["merge", "strategic", "json"]
 Propagation = Literal["background", "foreground", "orphan"]
 
-_VERBS = ("get", "list", "create", "patch", "update", "delete")
+_VERBS: tuple[str, ...] = get_args(Verb)
+_A_LIST_OF_VERBS = f"a list of verbs, which are {', '.join(_VERBS)}"
+_PATCHES: tuple[str, ...] = get_args(PatchKind)
+_PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
 # The number of objects of a page of a live list: what the host takes if it is asked for none.
 ROWS_OF_A_PAGE = 500
@@ -31,13 +47,20 @@ class Client:
     """
 
     def __init__(self, resource: Resource, verbs: Sequence[Verb], namespace: str | None) -> None:
+        self.resource = resource
+        self.verbs = tuple(parts(f"client of {resource}: verbs", verbs, _A_LIST_OF_VERBS))
+        self.namespace = namespace
+        self.check()
+
+    def check(self) -> None:
+        """Raise an error for a part of the declaration that the host cannot take."""
+        what = f"client of {instance('resource', self.resource, Resource, 'a Resource')}"
+        verbs = texts(f"{what}: verbs", self.verbs, _A_LIST_OF_VERBS)
         unknown = [verb for verb in verbs if verb not in _VERBS]
         if unknown or not verbs:
-            what = f"{unknown[0]!r} is not a verb" if unknown else "no verb is declared"
-            raise ValueError(f"client of {resource}: {what}; the verbs are {', '.join(_VERBS)}")
-        self.resource = resource
-        self.verbs = tuple(verbs)
-        self.namespace = namespace
+            wrong = f"{unknown[0]!r} is not a verb" if unknown else "no verb is declared"
+            raise ValueError(f"{what}: {wrong}; the verbs are {', '.join(_VERBS)}")
+        optional_text(f"{what}: namespace", self.namespace)
 
     def get(self, key: AnyKey) -> dict[str, Any] | None:
         """Return the object as the API server has it now, or None if it does not exist."""
@@ -85,14 +108,16 @@ class Client:
         second read on, a lister is cheaper.
         """
         reader, host, resource = Reader(fields), self._host("list"), self.resource
-        rows = limit or ROWS_OF_A_PAGE
+        rows = u32("limit", limit) or ROWS_OF_A_PAGE
+        chosen = optional_text("namespace", namespace)
+        labels, fields_match = text("label_selector", label_selector), text("field_selector", field_selector)
 
         def fetch(token: str) -> RawPage:
             nonlocal rows
             while True:
                 try:
                     return host.client_list(
-                        resource, namespace, label_selector, field_selector, reader.projection, rows, token
+                        resource, chosen, labels, fields_match, reader.projection, rows, token
                     )
                 except LimitExceeded:
                     if rows == 1:
@@ -104,8 +129,9 @@ class Client:
 
     def create(self, body: Mapping[str, Any]) -> Written:
         """Create an object in the namespace of its metadata; raise `AlreadyExists` if there is one."""
-        namespace = body["metadata"].get("namespace", "")
-        written = self._host("create").client_create(self.resource, namespace, _text(body))
+        metadata = mapping("body['metadata']", mapping("body", body).get("metadata"))
+        namespace = text("metadata.namespace", metadata.get("namespace", ""))
+        written = self._host("create").client_create(self.resource, namespace, json_text("body", body))
         return written._replace(namespace=namespace)
 
     def apply(
@@ -115,8 +141,9 @@ class Client:
 
         Raise `Conflict` if another manager owns a field, unless `force` takes it over.
         """
-        host, key, conditions = self._host("patch"), key_of(body), _preconditions(unchanged)
-        written = host.client_apply(self.resource, key, _text(body), force, conditions)
+        host, key, conditions = self._host("patch"), key_of(mapping("body", body)), _preconditions(unchanged)
+        encoded, forced = json_text("body", body), boolean("force", force)
+        written = host.client_apply(self.resource, key, encoded, forced, conditions)
         return written._replace(namespace=key.namespace)
 
     def patch(
@@ -129,13 +156,17 @@ class Client:
     ) -> Written:
         """Change an existing object: by a merge patch, a strategic merge patch, or JSON patch operations."""
         host, named, conditions = self._host("patch"), key_of(key), _preconditions(unchanged)
-        written = host.client_patch(self.resource, named, kind, _text(body), conditions)
+        if choice("kind", kind, _PATCHES) == "json":
+            body = parts("body", body, "a list of operations, or another kind=")
+        else:
+            mapping("body", body)
+        written = host.client_patch(self.resource, named, kind, json_text("body", body), conditions)
         return written._replace(namespace=named.namespace)
 
     def replace(self, body: Mapping[str, Any]) -> Written:
         """Replace an object by a changed copy of what `get` or `list` of a client returned."""
-        host, key = self._host("update"), key_of(body)
-        written = host.client_replace(self.resource, key, _text(body))
+        host, key = self._host("update"), key_of(mapping("body", body))
+        written = host.client_replace(self.resource, key, json_text("body", body))
         return written._replace(namespace=key.namespace)
 
     def delete(
@@ -148,8 +179,10 @@ class Client:
     ) -> bool:
         """Delete an object, and return whether there was one."""
         host, conditions = self._host("delete"), _preconditions(unchanged)
+        how = choice("propagation", propagation, _PROPAGATIONS)
+        grace = optional_u32("grace_period_seconds", grace_period_seconds)
         try:
-            host.client_delete(self.resource, key_of(key), propagation, grace_period_seconds, conditions)
+            host.client_delete(self.resource, key_of(key), how, grace, conditions)
         except NotFound:
             return False
         return True
@@ -168,10 +201,6 @@ def _preconditions(unchanged: AnyVersion | None) -> Preconditions:
         return Preconditions()
     ref = ref_of(unchanged)
     return Preconditions(ref.uid or None, ref.resource_version or None)
-
-
-def _text(body: Any) -> str:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from ._values import choice, json_text, texts
 from .pointers import checked
 
 Test = Literal["exists", "absent", "equals", "differs", "in", "not-in", "greater", "less"]
@@ -20,9 +20,14 @@ class Condition:
     #: The JSON texts that the field is compared with.
     texts: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        checked(self.pointer)
+        choice("test", self.test, get_args(Test))
+        texts("texts", self.texts)
+
 
 def _condition(pointer: str, test: Test, *values: Any) -> Condition:
-    return Condition(checked(pointer), test, tuple(json.dumps(value) for value in values))
+    return Condition(pointer, test, tuple(json_text("value", value) for value in values))
 
 
 def exists(pointer: str) -> Condition:

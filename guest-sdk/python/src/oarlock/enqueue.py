@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ._values import boolean, text
 from .names import WorkKey
 from .pointers import checked
 
@@ -21,6 +22,11 @@ class ControllerOwner:
     kind: str
     cluster_scoped: bool = False
 
+    def __post_init__(self) -> None:
+        text("group", self.group)
+        text("kind", self.kind)
+        boolean("cluster_scoped", self.cluster_scoped)
+
 
 @dataclass(frozen=True)
 class NamedByField:
@@ -31,6 +37,7 @@ class NamedByField:
 
     def __post_init__(self) -> None:
         checked(self.pointer)
+        boolean("cluster_scoped", self.cluster_scoped)
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,10 @@ class NamedByLabel:
 
     label: str
     cluster_scoped: bool = False
+
+    def __post_init__(self) -> None:
+        text("label", self.label)
+        boolean("cluster_scoped", self.cluster_scoped)
 
 
 Enqueue = Itself | ControllerOwner | NamedByField | NamedByLabel | WorkKey

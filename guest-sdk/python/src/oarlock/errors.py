@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._durations import Duration, milliseconds
+from ._durations import Duration, milliseconds, seconds
 
 
 class OarlockError(Exception):
@@ -32,10 +32,13 @@ class Invalid(OarlockError):
 class Throttled(OarlockError):
     """The rate limit of the API server, or of the host for this plugin, is exceeded."""
 
+    #: The delay in seconds that the server asked for, if it named one. A subclass whose `__init__` does not
+    #: call this one has None.
+    retry_after: float | None = None
+
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
-        #: The delay in seconds that the server asked for, if it named one.
-        self.retry_after = retry_after
+        self.retry_after = None if retry_after is None else seconds(retry_after)
 
 
 class Unavailable(OarlockError):
@@ -77,9 +80,11 @@ class Failure(Exception):
 class Retry(Failure):
     """Has the host call again, with exponential back-off, but not before `after` (at most an hour)."""
 
+    #: The least wait in milliseconds. A subclass whose `__init__` does not call this one has None.
+    after_ms: int | None = None
+
     def __init__(self, message: str = "", *, after: Duration | None = None) -> None:
         super().__init__(message)
-        #: The least wait in milliseconds.
         self.after_ms = None if after is None else milliseconds(after)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from . import _host
+from ._values import text
 from .errors import OarlockError
 from .lazy import LazyObject
 from .names import Versioned
@@ -43,8 +44,8 @@ class State(Generic[F]):
 
     def field(self, pointer: str, default: Any = None) -> Any:
         """Return the value at a JSON pointer, or the default if the object lacks it."""
-        text = self._host().event_field(self._is_old, pointer)
-        return default if text is None else parsed(text)
+        found = self._host().event_field(self._is_old, text("pointer", pointer))
+        return default if found is None else parsed(found)
 
     @overload
     def read(self, fields: type[_T]) -> _T: ...

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
+from ._values import is_unicode
 from .pointers import parsed, pointer
 
 
@@ -34,7 +35,7 @@ class LazyObject(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if self._whole is not None:
             return self._whole[name]
-        if not isinstance(name, str):
+        if not _may_be_there(name):
             raise KeyError(name)
         path = self._path + pointer(name)
         text = self._read(path)
@@ -45,7 +46,7 @@ class LazyObject(Mapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         if self._whole is not None:
             return name in self._whole
-        return isinstance(name, str) and self._read(self._path + pointer(name)) is not None
+        return _may_be_there(name) and self._read(self._path + pointer(name)) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.to_dict())
@@ -55,3 +56,8 @@ class LazyObject(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"LazyObject({self.to_dict()!r})"
+
+
+def _may_be_there(name: object) -> TypeGuard[str]:
+    """Return whether a JSON object can have this name."""
+    return isinstance(name, str) and (name.isascii() or is_unicode(name))

@@ -1,6 +1,7 @@
 """Lines in the host's log: a message, and names with values.
 
-`logging` of the standard library goes to the host too; its `extra` becomes names with values.
+`logging` of the standard library goes to the host too; its `extra` becomes names with values. A message or
+value that is not a str is written as its `str`. The text of a line never raises an exception.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from . import _host
+from ._values import choice, printable
 
 Level = Literal["trace", "debug", "info", "warn", "error"]
 
@@ -23,38 +25,39 @@ _LEVELS: tuple[tuple[int, Level], ...] = (
     (logging.INFO, "info"),
     (logging.DEBUG, "debug"),
 )
+_NAMES: tuple[Level, ...] = get_args(Level)
 _FOLDER = re.compile(r'File "/\d+/')
 _OWN_NAMES = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
-def trace(message: str, /, **pairs: object) -> None:
+def trace(message: object, /, **pairs: object) -> None:
     """Write a line of the level `trace`."""
     _write("trace", message, pairs)
 
 
-def debug(message: str, /, **pairs: object) -> None:
+def debug(message: object, /, **pairs: object) -> None:
     """Write a line of the level `debug`."""
     _write("debug", message, pairs)
 
 
-def info(message: str, /, **pairs: object) -> None:
+def info(message: object, /, **pairs: object) -> None:
     """Write a line of the level `info`."""
     _write("info", message, pairs)
 
 
-def warning(message: str, /, **pairs: object) -> None:
+def warning(message: object, /, **pairs: object) -> None:
     """Write a line of the level `warn`."""
     _write("warn", message, pairs)
 
 
-def error(message: str, /, **pairs: object) -> None:
+def error(message: object, /, **pairs: object) -> None:
     """Write a line of the level `error`."""
     _write("error", message, pairs)
 
 
 def enabled(level: Level) -> bool:
     """Return whether the host writes lines of this level."""
-    return _host.current().log_enabled(level)
+    return _host.current().log_enabled(choice("level", level, _NAMES))
 
 
 class HostHandler(logging.Handler):
@@ -110,12 +113,12 @@ def _level_of(number: int) -> Level:
     return next((level for least, level in _LEVELS if number >= least), "trace")
 
 
-def _write(level: Level, message: str, pairs: Mapping[str, object]) -> None:
-    texts = {name: value if isinstance(value, str) else _text(value) for name, value in pairs.items()}
-    _host.current().log(level, message, texts)
+def _write(level: Level, message: object, pairs: Mapping[str, object]) -> None:
+    texts = {printable(name): _text(value) for name, value in pairs.items()}
+    _host.current().log(level, printable(message), texts)
 
 
 def _text(value: object) -> str:
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else printable(value)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from ._values import instance, text
+
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
@@ -21,8 +23,10 @@ class Resource(NamedTuple):
     def parse(cls, path: str | Resource) -> Resource:
         """Parse `[GROUP/]VERSION/PLURAL[/SUBRESOURCE]`."""
         if isinstance(path, Resource):
+            for name, part in path._asdict().items():
+                text(f"resource.{name}", part)
             return path
-        parts = path.split("/")
+        parts = text("resource", path).split("/")
         if parts and _VERSION.fullmatch(parts[0]):
             parts.insert(0, "")
         if len(parts) not in (3, 4) or not all(parts[1:]) or not _VERSION.fullmatch(parts[1]):
@@ -98,8 +102,9 @@ def key_of(named: AnyKey) -> ObjectKey:
     try:
         if isinstance(named, Mapping):
             metadata = named["metadata"]
-            return ObjectKey(metadata.get("namespace", ""), metadata["name"])
-        return ObjectKey(named.namespace, named.name)
+            namespace, name = metadata.get("namespace", ""), metadata["name"]
+            return ObjectKey(text("metadata.namespace", namespace), text("metadata.name", name))
+        return ObjectKey(text("key.namespace", named.namespace), text("key.name", named.name))
     except (AttributeError, KeyError):
         raise TypeError(
             f"this {type(named).__name__} does not name an object: give ObjectKey(namespace, name), or a "
@@ -113,13 +118,21 @@ def ref_of(versioned: AnyVersion) -> ObjectRef:
         if isinstance(versioned, Mapping):
             metadata = versioned["metadata"]
             uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
-            return ObjectRef(metadata.get("namespace", ""), metadata["name"], uid, version)
-        return ObjectRef(versioned.namespace, versioned.name, versioned.uid, versioned.resource_version)
+            named = metadata.get("namespace", ""), metadata["name"]
+        else:
+            uid, version = versioned.uid, versioned.resource_version
+            named = versioned.namespace, versioned.name
     except (AttributeError, KeyError):
         raise TypeError(
             f"this {type(versioned).__name__} does not name a version of an object: give a row, an event, a "
             "`Written`, or a whole object as a dict, which has `metadata` with a `name`"
         ) from None
+    return ObjectRef(
+        text("namespace", named[0]),
+        text("name", named[1]),
+        text("uid", uid),
+        text("resourceVersion", version),
+    )
 
 
 def regarding_of(named: AnyKey) -> ObjectRef:
@@ -127,4 +140,14 @@ def regarding_of(named: AnyKey) -> ObjectRef:
     namespace, name = key_of(named)
     if isinstance(named, Mapping):
         return ref_of(named)
-    return ObjectRef(namespace, name, getattr(named, "uid", ""), getattr(named, "resource_version", ""))
+    uid, version = getattr(named, "uid", ""), getattr(named, "resource_version", "")
+    return ObjectRef(namespace, name, text("uid", uid), text("resource_version", version))
+
+
+def checked_work_key(name: str, key: WorkKey) -> WorkKey:
+    """Return a key of the work queue, if it is one."""
+    kind, namespace, object_name = instance(name, key, WorkKey, "a WorkKey")
+    text(f"{name}.kind", kind)
+    text(f"{name}.namespace", namespace)
+    text(f"{name}.name", object_name)
+    return key

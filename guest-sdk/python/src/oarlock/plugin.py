@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 from . import _functions
 from ._durations import Duration, whole_seconds
+from ._values import boolean, instance, instances, text, texts, u32
 from .cache import Index, Lister
 from .client import Client, Verb
 from .conditions import Condition
@@ -16,7 +17,7 @@ from .enqueue import Enqueue
 from .errors import Terminal
 from .names import Resource, WorkKey
 from .pointers import F, FieldsOf
-from .watch import Reconcile, Requeue, Schedule, Watch
+from .watch import A_LIST_OF_CONDITIONS, Reconcile, Requeue, Schedule, Watch
 
 _Start = TypeVar("_Start", bound=Callable[[], None])
 _Reconcile = TypeVar("_Reconcile", bound=Reconcile)
@@ -37,9 +38,9 @@ class Plugin:
     """
 
     def __init__(self, name: str, version: str, *, stateless: bool = False) -> None:
-        self.name = name
-        self.version = version
-        self.stateless = stateless
+        self.name = text("name", name)
+        self.version = text("version", version)
+        self.stateless = boolean("stateless", stateless)
         self.watches: dict[str, Watch[Any]] = {}
         self.listers: dict[str, Lister] = {}
         self.indices: dict[str, Index] = {}
@@ -109,11 +110,14 @@ class Plugin:
         watch: Watch[Any] = Watch(self._route, name, target, fields)
         watch.namespace = namespace
         watch.label_selector = label_selector
-        watch.conditions = [*conditions]
+        watch.conditions = instances(
+            f"watch {name!r}: conditions", conditions, Condition, A_LIST_OF_CONDITIONS
+        )
         watch.metadata_only = metadata_only
         watch.resync_seconds = whole_seconds(f"watch {name!r}: resync", resync)
         watch.enqueue = enqueue
         watch.ignore_own_writes = ignore_own_writes
+        watch.check()
         self.watches[name] = watch
         return watch
 
@@ -166,7 +170,7 @@ class Plugin:
         """
         if (every is None) == (cron is None):
             raise TypeError(f"schedule {name!r}: give one of every= and cron=")
-        if name in self.schedules:
+        if text("name", name) in self.schedules:
             raise ValueError(f"there is a schedule of the name {name!r} already")
         every_seconds = None
         if every is not None:
@@ -200,8 +204,10 @@ class Plugin:
             self._route(None, args[0])
             return args[0]
 
+        kinds = texts("kinds", args)
+
         def decorate(function: _Reconcile) -> _Reconcile:
-            for kind in args or (None,):
+            for kind in kinds or (None,):
                 self._route(kind, function)
             return function
 
@@ -218,9 +224,19 @@ class Plugin:
         return bool(self._reconcilers) or self._reconcile_others is not None
 
     def start(self) -> None:
-        """Call the functions with `on_start`."""
+        """Call the functions with `on_start`, and check the declarations, which they may have changed."""
         for function in self._starts:
             function()
+        self.check()
+
+    def check(self) -> None:
+        """Raise an error for a part of a declaration that the host cannot take."""
+        text("name", self.name)
+        text("version", self.version)
+        boolean("stateless", self.stateless)
+        named = (self.watches, self.listers, self.indices, self.schedules)
+        for declared in (*(it for by_name in named for it in by_name.values()), *self.clients):
+            declared.check()
 
     def run_reconcile(self, key: WorkKey) -> Requeue | None:
         """Call the function for a key."""
@@ -231,7 +247,12 @@ class Plugin:
                 f"no function reconciles keys of the kind {key.kind!r}, only {kinds}: "
                 f'write @plugin.reconcile("{key.kind}"), or @plugin.reconcile for all others'
             )
-        return function(key)
+        outcome = function(key)
+        if outcome is None:
+            return None
+        what = f"the outcome of {_name(function)}"
+        u32(f"{what}: after_ms", instance(what, outcome, Requeue, "None, or Requeue(after=60)").after_ms)
+        return outcome
 
     def _route(self, kind: str | None, function: Reconcile) -> None:
         _functions.check(function, "reconcile", "key")
@@ -269,7 +290,7 @@ def _object_resource(resource: str | Resource) -> Resource:
 
 
 def _free(name: str | None, default: str, taken: dict[str, Any], what: str) -> str:
-    chosen = default if name is None else name
+    chosen = default if name is None else text("name", name)
     if chosen in taken:
         raise ValueError(f"there is a {what} of the name {chosen!r} already: give this one another name=")
     return chosen

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from ._values import text, texts
+
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -24,28 +26,29 @@ _POINTER = "oarlock.pointer"
 
 def pointer(*parts: str) -> str:
     """Return the JSON pointer with these parts: `pointer("data", "a/b")` is `/data/a~1b`."""
-    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+    return "".join("/" + text("part", part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def label(name: str) -> str:
     """Return the JSON pointer to a label."""
-    return pointer("metadata", "labels", name)
+    return pointer("metadata", "labels", text("name", name))
 
 
 def annotation(name: str) -> str:
     """Return the JSON pointer to an annotation."""
-    return pointer("metadata", "annotations", name)
+    return pointer("metadata", "annotations", text("name", name))
 
 
-def checked(text: str) -> str:
+def checked(given: str) -> str:
     """Return a pointer as it is, if it is one, and not the empty one."""
-    valid = text.startswith("/") and all(tail[:1] in ("0", "1") for tail in text.split("~")[1:])
+    path = text("pointer", given)
+    valid = path.startswith("/") and all(tail[:1] in ("0", "1") for tail in path.split("~")[1:])
     if not valid:
         raise ValueError(
-            f"{text!r} is not a JSON pointer to a field: write '/metadata/labels/app'; "
+            f"{path!r} is not a JSON pointer to a field: write '/metadata/labels/app'; "
             "in a name, '~1' stands for '/' and '~0' for '~'"
         )
-    return text
+    return path
 
 
 def at(path: str, *, default: Any = None, default_factory: Callable[[], Any] | None = None) -> Any:
@@ -81,7 +84,8 @@ class Shape:
                 return cls(**found)
 
         else:
-            self.pointers = [checked(path) for path in fields]
+            expected = "a dataclass, or a list of JSON pointers"
+            self.pointers = [checked(path) for path in texts("fields", fields, expected)]
             pointers = self.pointers
 
             def make(values: Iterable[str | None]) -> Any:

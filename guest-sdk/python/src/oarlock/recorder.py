@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _host
+from ._values import text
 from .names import AnyKey, Resource, regarding_of
 
 
@@ -16,12 +17,16 @@ class EventRecorder:
 
     def __init__(self, resource: str | Resource, kind: str) -> None:
         self.resource = Resource.parse(resource)
-        self.kind = kind
+        self.kind = text("kind", kind)
 
     def normal(self, regarding: AnyKey, reason: str, note: str) -> None:
         """Record an Event of the type `Normal`."""
-        _host.current().emit(self.resource, regarding_of(regarding), self.kind, False, reason, note)
+        self._emit(False, regarding, reason, note)
 
     def warning(self, regarding: AnyKey, reason: str, note: str) -> None:
         """Record an Event of the type `Warning`."""
-        _host.current().emit(self.resource, regarding_of(regarding), self.kind, True, reason, note)
+        self._emit(True, regarding, reason, note)
+
+    def _emit(self, is_warning: bool, regarding: AnyKey, reason: str, note: str) -> None:
+        about, reason, note = regarding_of(regarding), text("reason", reason), text("note", note)
+        _host.current().emit(self.resource, about, self.kind, is_warning, reason, note)

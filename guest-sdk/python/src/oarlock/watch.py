@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 from . import _functions
 from ._durations import Duration, milliseconds
+from ._values import boolean, instance, instances, optional_text, optional_u32, text, u32
 from .conditions import Condition
 from .enqueue import ControllerOwner, Enqueue, Itself
 from .event import Added, Deleted, Event, Synced, Updated
-from .names import Resource, WorkKey
+from .names import Resource, WorkKey, checked_work_key
 from .pointers import F, Shape
 
 
@@ -39,6 +40,8 @@ class Requeue:
 Reconcile = Callable[[WorkKey], None] | Callable[[WorkKey], Requeue] | Callable[[WorkKey], Requeue | None]
 """A function that makes the actual state match the one that the object of the key asks for."""
 
+A_LIST_OF_CONDITIONS = "a list of conditions, such as [exists('/spec/paused')]"
+
 _Route = Callable[[str | None, Reconcile], None]
 _Reconcile = TypeVar("_Reconcile", bound=Reconcile)
 _Handler = TypeVar("_Handler", bound=Callable[[Any], None])
@@ -62,6 +65,22 @@ class Watch(Generic[F]):
         self.ignore_own_writes = False
         self._route = route
         self._handlers: dict[str, Callable[[Any], None]] = {}
+
+    def check(self) -> None:
+        """Raise an error for a part of the declaration that the host cannot take."""
+        what = f"watch {text('name', self.name)!r}"
+        instance(f"{what}: resource", self.resource, Resource, "a Resource")
+        optional_text(f"{what}: namespace", self.namespace)
+        text(f"{what}: label_selector", self.label_selector)
+        instances(f"{what}: conditions", self.conditions, Condition, A_LIST_OF_CONDITIONS)
+        boolean(f"{what}: metadata_only", self.metadata_only)
+        u32(f"{what}: resync_seconds", self.resync_seconds)
+        if self.enqueue is not None:
+            expected = "a rule, such as Itself(), or a WorkKey"
+            instance(f"{what}: enqueue", self.enqueue, get_args(Enqueue), expected)
+        if isinstance(self.enqueue, WorkKey):
+            checked_work_key(f"{what}: enqueue", self.enqueue)
+        boolean(f"{what}: ignore_own_writes", self.ignore_own_writes)
 
     def on_add(self, function: Callable[[Added[F]], None]) -> Callable[[Added[F]], None]:
         """Handle objects that exist, were created, or began to match."""
@@ -160,6 +179,17 @@ class Schedule:
         self.at_start = at_start
         self.key = key
         self._route = route
+        self.check()
+
+    def check(self) -> None:
+        """Raise an error for a part of the declaration that the host cannot take."""
+        what = f"schedule {text('name', self.name)!r}"
+        optional_u32(f"{what}: every_seconds", self.every_seconds)
+        optional_text(f"{what}: cron", self.cron)
+        text(f"{what}: time_zone", self.time_zone)
+        boolean(f"{what}: at_start", self.at_start)
+        if self.key is not None:
+            checked_work_key(f"{what}: key", self.key)
 
     def reconcile(self, function: _Reconcile) -> _Reconcile:
         """Have a function reconcile the key of this schedule."""

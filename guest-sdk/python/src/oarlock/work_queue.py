@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _host
 from ._durations import Duration, milliseconds
-from .names import WorkKey
+from .names import WorkKey, checked_work_key
 
 
 def add(key: WorkKey, *, after: Duration | None = None) -> None:
@@ -12,4 +12,4 @@ def add(key: WorkKey, *, after: Duration | None = None) -> None:
 
     After at most 49 days the host reconciles the key, also for a longer delay.
     """
-    _host.current().queue_add(key, None if after is None else milliseconds(after))
+    _host.current().queue_add(checked_work_key("key", key), None if after is None else milliseconds(after))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from .. import _host
 from .._durations import Duration, seconds
 from .._host import Preconditions
+from .._values import json_text, mapping
 from ..enqueue import ControllerOwner, Enqueue, Itself, NamedByField, NamedByLabel
 from ..errors import NotFound
 from ..event import Added, Deleted, Synced, Updated, begin
 from ..log import connect_logging, disconnect_logging
-from ..names import AnyKey, ObjectKey, Resource, WorkKey, key_of, ref_of
+from ..names import AnyKey, ObjectKey, Resource, WorkKey, checked_work_key, key_of, ref_of
 from ..plugin import Plugin
 from ..watch import Watch
 from .cluster import Object
@@ -41,12 +43,19 @@ class FakeHost(Imports):
     def __enter__(self) -> Self:
         self._before = _host.replace(self)
         connect_logging()
-        self.plugin.start()
+        try:
+            self.plugin.start()
+        except BaseException:
+            self._leave()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
         disconnect_logging()
         _host.replace(self._before)
 
@@ -56,7 +65,8 @@ class FakeHost(Imports):
         With `initial` the object existed before the plugin started: its add is one of the initial list.
         """
         self._is_initial = initial
-        after = self._cluster.put(Resource.parse(resource), key_of(body), dict(body))
+        parsed = json.loads(json_text("body", mapping("body", body)))
+        after = self._cluster.put(Resource.parse(resource), key_of(parsed), parsed)
         self._deliver()
         return after
 
@@ -99,7 +109,7 @@ class FakeHost(Imports):
 
     def reconcile(self, key: WorkKey) -> None:
         """Reconcile one key."""
-        self.queue.pop(key, None)
+        self.queue.pop(checked_work_key("key", key), None)
         self._reading, self._reads[key] = key, set()
         try:
             self._call(lambda: self._reconcile(key))

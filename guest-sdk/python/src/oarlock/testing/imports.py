@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from .._host import Preconditions, Projection, RawPage, RawRow, Written
+from .._values import json_text, mapping
 from ..cache import Index, Lister
 from ..errors import LimitExceeded, NotDeclared, NotFound, OarlockError
 from ..names import ObjectKey, ObjectRef, Resource, WorkKey, key_of, ref_of
@@ -72,7 +73,7 @@ class Imports(ABC):
         self.queue: dict[WorkKey, datetime] = {}
         #: The time.
         self.time = START
-        self._config = dict(config or {})
+        self._config = _parse(json_text("config", mapping("config", {} if config is None else config)))
         self._cluster = Cluster(self._changed)
         self._event: tuple[Object | None, Object | None] = (None, None)
         self._demands_version = False

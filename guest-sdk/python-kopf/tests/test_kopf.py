@@ -1,6 +1,11 @@
 """What the examples do not show."""
 
+# Here types are wrong on purpose.
+# mypy: disable-error-code="arg-type"
+
+import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -104,6 +109,75 @@ def test_a_handler_that_waits_fails_with_what_to_do() -> None:
         host.run()
         [error] = [line.message for line in host.logs if line.level == "error"]
         assert "raise kopf.TemporaryError with a delay, or use a timer" in error
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"interval": "60"}, "interval='60' is not allowed: give a number"),
+        ({"backoff": "1s"}, "backoff='1s' is not allowed: give a number"),
+        ({"idle": float("inf")}, "idle=inf is not allowed: give a finite number"),
+        ({"retries": "3"}, "retries='3' is not allowed: give a number"),
+        ({"timeout": "3"}, "timeout='3' is not allowed: give a number"),
+        ({"id": 5}, "id=5 is not allowed: give a str"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_where_it_is_given(option: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{message}$"):
+        kopf.timer("pods", **option)(lambda **_: None)
+    with pytest.raises(TypeError, match=r"^resource=5 is not allowed: give a str$"):
+        kopf.on.create("v1", 5)
+
+
+def progress(host: FakeHost, handler: str) -> dict[str, Any]:
+    after = host.object("v1/pods", "a", "web")
+    assert after is not None
+    found: dict[str, Any] = json.loads(after["metadata"]["annotations"][f"kopf.zalando.org/{handler}"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (
+            lambda: {"at": datetime(2026, 1, 1)},
+            "the result of 'create'['at']=datetime.datetime(2026, 1, 1, 0, 0)",
+        ),
+        (
+            lambda: fail(kopf.TemporaryError("later", delay="60s")),
+            "delay='60s' is not allowed: give a number",
+        ),
+        (lambda: fail(kopf.TemporaryError("a\ud800")), "a\ufffd"),
+        (lambda: fail(kopf.TemporaryError("later", delay=1e300)), "later"),
+        (lambda: fail(ValueError("a\ud800")), "a\ufffd"),
+        (lambda: kopf.info(pod(), reason="Seen", message=None), "message=None is not"),
+    ],
+)
+def test_what_a_handler_does_wrong_is_its_failure(end: Any, message: str) -> None:
+    @kopf.on.create("pods")
+    def create(**_: Any) -> Any:
+        return end()
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod())
+        host.run()
+        assert progress(host, "create")["message"].startswith(message)
+        assert progress(host, "create")["retries"] == 1
+
+
+def test_the_event_of_an_exception_is_unicode() -> None:
+    @kopf.on.create("pods")
+    def create(body: kopf.Body, **_: Any) -> None:
+        kopf.exception(body, exc=ValueError("a\ud800"))
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod())
+        host.run()
+    assert [(event.reason, event.note) for event in host.events] == [("ValueError", "a\ufffd")]
+
+
+def fail(error: Exception) -> None:
+    raise error
 
 
 def test_children_are_adopted() -> None:

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from oarlock._values import json_text, printable
+
 from .registry import Handler
 from .structs import OWN_PREFIX, Body, ErrorsMode, Logger, PermanentError, TemporaryError
 
@@ -41,6 +43,10 @@ class Progress:
         """Return the text of the annotation."""
         found = {name: value for name, value in asdict(self).items() if value not in (None, False)}
         return json.dumps(found, separators=(",", ":"))
+
+
+#: Ten years, in seconds: a time that `datetime` can hold.
+_LONGEST_DELAY = 3650 * 86_400
 
 
 def annotation_of(handler_id: str) -> str:
@@ -86,18 +92,20 @@ def attempt(
                 "param": handler.param,
             },
         )
+        if result is not None:
+            json_text(f"the result of {handler.id!r}", result)
     except PermanentError as error:
         logger.error("Handler %r failed permanently: %s", handler.id, error)
-        return replace(after, failure=True, message=str(error))
+        return replace(after, failure=True, message=printable(error))
     except TemporaryError as error:
         logger.error("Handler %r failed temporarily: %s", handler.id, error)
-        return _delayed(after, now, error.delay or 0, str(error))
+        return _delayed(after, now, error.delay or 0, printable(error))
     except Exception as error:
         logger.exception("Handler %r failed with an exception. Mode: %s", handler.id, handler.errors.name)
         if handler.errors is ErrorsMode.TEMPORARY:
-            return _delayed(after, now, handler.backoff, str(error))
+            return _delayed(after, now, handler.backoff, printable(error))
         ignored = handler.errors is ErrorsMode.IGNORED
-        return replace(after, success=ignored, failure=not ignored, message=str(error))
+        return replace(after, success=ignored, failure=not ignored, message=printable(error))
     logger.debug("Handler %r succeeded.", handler.id)
     if result is not None:
         returned(result)
@@ -122,4 +130,5 @@ def call(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _delayed(after: Progress, now: datetime, delay: float, message: str) -> Progress:
-    return replace(after, delayed=(now + timedelta(seconds=delay)).isoformat(), message=message)
+    until = now + timedelta(seconds=min(max(delay, 0), _LONGEST_DELAY))
+    return replace(after, delayed=until.isoformat(), message=message)

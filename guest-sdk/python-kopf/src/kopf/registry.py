@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, TypeVar
 
+from oarlock._values import finite, number, text
+
 from .structs import ErrorsMode
 
 Reason = Literal["create", "update", "delete", "resume", "field", "event", "timer", "index", "startup"]
@@ -51,6 +53,13 @@ class Handler:
     idle: float | None = None
     sharp: bool = False
 
+    def __post_init__(self) -> None:
+        text("id", self.id)
+        for name in ("retries", "timeout"):
+            number(name, getattr(self, name) or 0)
+        for name in ("backoff", "interval", "initial_delay", "idle"):
+            finite(name, getattr(self, name) or 0)
+
 
 #: The handlers, in the order of their registration.
 handlers: list[Handler] = []
@@ -63,7 +72,7 @@ def _resource_of(args: Sequence[str], options: dict[str, Any]) -> str:
     given = [part for part in (*args, *named) if part]
     if not given:
         raise TypeError("the decorator names no resource")
-    return "/".join(given)
+    return "/".join(text("resource", part) for part in given)
 
 
 def register(reason: Reason, *args: str, **options: Any) -> Callable[[_F], _F]:

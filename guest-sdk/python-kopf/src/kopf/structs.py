@@ -8,6 +8,8 @@ import logging
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
+from oarlock._values import finite
+
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -35,7 +37,7 @@ class TemporaryError(Exception):
 
     def __init__(self, message: object = "", delay: float | None = 60) -> None:
         super().__init__(message)
-        self.delay = delay
+        self.delay = None if delay is None else finite("delay", delay)
 
 
 class ErrorsMode(enum.Enum):

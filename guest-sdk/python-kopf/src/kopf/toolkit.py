@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import Any, TypeVar
 
 from oarlock import EventRecorder, Resource
+from oarlock._values import printable, text
 
 from .invocation import current_body, subhandlers
 from .registry import Handler
@@ -27,7 +28,7 @@ def event(objs: Any, *, type: str, reason: str, message: str = "") -> None:
         resource = resources.get((group, kind.lower())) or _guess(body)
         recorder = EventRecorder(resource, kind)
         record = recorder.warning if type == "Warning" else recorder.normal
-        record(body, reason, message[:1024])
+        record(body, reason, text("message", message)[:1024])
 
 
 def info(objs: Any, *, reason: str, message: str = "") -> None:
@@ -43,7 +44,8 @@ def warn(objs: Any, *, reason: str, message: str = "") -> None:
 def exception(objs: Any, *, reason: str = "", message: str = "", exc: BaseException | None = None) -> None:
     """Record an Event of the type `Warning` with the exception that is handled."""
     shown = exc if exc is not None else _handled()
-    event(objs, type="Warning", reason=reason or type(shown).__name__, message=f"{message} {shown}".strip())
+    text_of_both = f"{printable(message)} {printable(shown)}".strip()
+    event(objs, type="Warning", reason=reason or type(shown).__name__, message=text_of_both)
 
 
 def adopt(objs: Objects, owner: Mapping[str, Any] | None = None) -> None:

@@ -22,7 +22,7 @@ var (
 	ErrForbidden = errors.New("forbidden")
 	// ErrInvalid means that the request itself is wrong.
 	ErrInvalid = errors.New("invalid")
-	// ErrThrottled means that a rate limit is exceeded.
+	// ErrThrottled means that a rate limit is exceeded, or that a queue of the host is full.
 	ErrThrottled = errors.New("throttled")
 	// ErrUnavailable means that the API server cannot be reached. As far as the host knows, nothing was
 	// changed.

@@ -31,7 +31,7 @@ pub fn warning<T: Resource>(regarding: &ObjectRef, reason: &str, note: &str) -> 
 ///
 /// # Errors
 ///
-/// Those of `events.emit` in the contract: `invalid`, and `limit-exceeded` if too many Events wait.
+/// Those of `events.emit` in the contract: `invalid`, and `throttled` if too many Events wait.
 pub fn record(
     target: &GroupVersionResource,
     kind: &str,

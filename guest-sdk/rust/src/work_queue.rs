@@ -22,7 +22,7 @@ pub fn requeue_after(wait: Duration) -> Outcome {
 ///
 /// # Errors
 ///
-/// `limit-exceeded` if the queue or the key is too large.
+/// `limit-exceeded` if the key is too long, and `throttled` if the queue is full.
 pub fn add(key: &WorkKey) -> Result<(), Error> {
     work_queue::add(key)
 }

@@ -53,7 +53,7 @@ export class InvalidError extends OarlockError {
   }
 }
 
-/** The rate limit of the API server, or of the host for this plugin, is exceeded. */
+/** A rate limit of the API server, or of the host, is exceeded, or a queue of the host is full. */
 export class ThrottledError extends OarlockError {
   override readonly name = "ThrottledError";
   constructor(

@@ -71,6 +71,7 @@ const DEADLINE: &str = "exceeded its deadline";
 const MEMORY_LIMIT: &str = "memory limit";
 const TRAP: &str = "trapped";
 const LIMIT: &str = "LimitExceeded";
+const THROTTLED: &str = "Throttled";
 /// The description, which a call of the host's returned, is not what the contract says.
 const INVALID: &str = "invalid";
 
@@ -126,12 +127,12 @@ pub fn all() -> Vec<Case> {
         case("flood-event", Mode("flood-event"), &[DEADLINE]),
         case("flood-config", Mode("flood-config"), &[DEADLINE]),
         case("flood-clock", Mode("flood-clock"), &[DEADLINE]),
-        case("flood-keys", Mode("flood-keys"), &[LIMIT, DEADLINE]),
+        case("flood-keys", Mode("flood-keys"), &[THROTTLED, DEADLINE]),
         Case {
             limits: json!({"callDeadline": "5s"}),
-            ..case("flood-delayed-keys", Stateless("flood-delayed-keys"), &[LIMIT])
+            ..case("flood-delayed-keys", Stateless("flood-delayed-keys"), &[THROTTLED])
         },
-        case("flood-events", Mode("flood-events"), &[LIMIT, DEADLINE]),
+        case("flood-events", Mode("flood-events"), &[THROTTLED, DEADLINE]),
         case("flood-series", Mode("flood-series"), &[LIMIT]),
         case("flood-metric-names", Mode("flood-metric-names"), &[LIMIT]),
         case("flood-long-labels", Mode("flood-long-labels"), &[LIMIT]),

@@ -30,7 +30,7 @@ class Invalid(OarlockError):
 
 
 class Throttled(OarlockError):
-    """The rate limit of the API server, or of the host for this plugin, is exceeded."""
+    """A rate limit of the API server, or of the host, is exceeded, or a queue of the host is full."""
 
     #: The delay in seconds that the server asked for, if it named one. A subclass whose `__init__` does not
     #: call this one has None.

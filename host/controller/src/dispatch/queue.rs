@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oarlock_informer::toolkit::workqueue::{self, RateLimiter, WorkQueue, WorkQueueMetrics};
-use oarlock_plugin::contract::{self, WorkKey};
+use oarlock_plugin::contract::{self, ThrottledInfo, WorkKey};
 use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::{Charge, Use};
 use parking_lot::Mutex;
@@ -131,7 +131,7 @@ impl PluginQueue {
     ///
     /// # Errors
     ///
-    /// `limit-exceeded` when the queue holds too many keys, or the plugin's account has no room for another
+    /// `throttled` when the queue holds too many keys, or the plugin's account has no room for another
     /// one.
     pub(crate) fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
         let key = Key::from(key);
@@ -178,7 +178,8 @@ impl PluginQueue {
         let is_held = state.held.contains_key(key);
         if !is_held {
             if state.held.len() >= LIMIT {
-                return Err(contract::Error::LimitExceeded(format!("{LIMIT} keys wait in the work queue")));
+                let message = format!("{LIMIT} keys wait in the work queue");
+                return Err(contract::Error::Throttled(ThrottledInfo { message, retry_after_ms: None }));
             }
             if let Some(charge) = &mut state.charge {
                 charge.grow(key.cost())?;

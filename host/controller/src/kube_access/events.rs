@@ -14,7 +14,7 @@ use oarlock_event_recorder::{
     correlator,
 };
 use oarlock_plugin::{
-    contract::{self, Error, GroupVersionResource, ObjectKey},
+    contract::{self, Error, GroupVersionResource, ObjectKey, ThrottledInfo},
     guest::{HostBytes, host_bytes::Use},
     kube_access::GuestEvent,
 };
@@ -99,10 +99,13 @@ impl Emitter {
         };
         self.recorder().event_holding(regarding, event_type, &reason, &note, charge).map_err(|dropped| {
             match dropped {
-                Dropped::Full => Error::LimitExceeded(format!(
-                    "the queue is full: {} Events wait to be recorded",
-                    Broadcaster::<Event>::QUEUE
-                )),
+                Dropped::Full => Error::Throttled(ThrottledInfo {
+                    message: format!(
+                        "the queue is full: {} Events wait to be recorded",
+                        Broadcaster::<Event>::QUEUE
+                    ),
+                    retry_after_ms: None,
+                }),
                 Dropped::ShutDown => {
                     Error::Unavailable("the host records no more Events, because it is stopping".to_owned())
                 }

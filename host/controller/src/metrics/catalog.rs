@@ -148,7 +148,7 @@ catalog! {
     HOST_BYTES_LIMIT: Gauge "oarlock_plugin_host_bytes_limit" ["plugin"]
         "Limit of the bytes that the host keeps for the plugin.";
     HOST_BYTES_REFUSED: Counter "oarlock_plugin_host_bytes_refused_total" ["plugin"]
-        "Requests of the plugin that failed with limit-exceeded because of that limit.";
+        "Charges of the plugin that were refused because of that limit.";
 
     // Caches and watches.
     CACHE_OBJECTS: Gauge "oarlock_cache_objects" ["resource"] "Objects in the cache of the resource.";

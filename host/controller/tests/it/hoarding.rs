@@ -39,7 +39,7 @@ async fn promise_4_a_plugin_that_uses_all_it_can_get_is_stopped_at_its_limits() 
     assert!(line.starts_with("list: 4") && pages >= 3, "{line}");
 
     let line = hoard(&rig, "keys", "").await;
-    assert!(line.contains(" keys, then Error::LimitExceeded(") && line.contains("exceed the"), "{line}");
+    assert!(line.contains(" keys, then Error::Throttled(") && line.contains("exceed the"), "{line}");
     // Its queue is full, which does not block the calls that would empty it.
     assert_eq!(hoard(&rig, "waits", "").await, "waits: foreign invalid, own seen");
     // The other plugin has an account of its own, and continues.
@@ -55,12 +55,12 @@ async fn promise_4_a_plugin_that_uses_all_it_can_get_is_stopped_at_its_limits() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_4_a_plugin_that_records_too_many_events_receives_limit_exceeded() {
+async fn promise_4_a_plugin_that_records_too_many_events_is_throttled() {
     let rig = Rig::start().await;
     rig.plugin("hoards", "hoards");
     rig.serves("hoards", 1).await;
     let line = hoard(&rig, "events", "").await;
-    assert!(line.contains(" events, then Error::LimitExceeded("), "{line}");
+    assert!(line.contains(" events, then Error::Throttled("), "{line}");
     rig.end().await;
 }
 

@@ -12,7 +12,7 @@ use std::sync::{
 
 use serde::Serialize;
 
-use crate::contract::Error;
+use crate::contract::{Error, ThrottledInfo};
 
 /// The size of one plugin's account: the shares of all uses together.
 pub const MOST_BYTES: u64 = 115 << 20;
@@ -108,7 +108,7 @@ impl HostBytes {
     ///
     /// # Errors
     ///
-    /// [`Error::LimitExceeded`] if the account or the share of the use is exceeded.
+    /// That of [`Charge::grow`].
     pub fn charge(&self, of: Use, bytes: usize) -> Result<Charge, Error> {
         let mut charge = Charge { account: self.clone(), of, bytes: 0 };
         charge.grow(bytes)?;
@@ -142,7 +142,8 @@ impl Charge {
     ///
     /// # Errors
     ///
-    /// [`Error::LimitExceeded`] if the account or the share of the use is exceeded. The previous charge
+    /// If the account or the share of the use is exceeded: [`Error::Throttled`] for keys and Events, which
+    /// leave their queues in time, and [`Error::LimitExceeded`] for everything else. The previous charge
     /// stays.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let Account { limit, used, by_use, refused } = &*self.account.shared;
@@ -162,9 +163,15 @@ impl Charge {
         }
         refused.fetch_add(1, Ordering::Relaxed);
         let name = self.of.name();
-        Err(Error::LimitExceeded(format!(
+        let message = format!(
             "{bytes} more bytes of {name} exceed the {share} bytes that the host holds of them for one plugin"
-        )))
+        );
+        Err(match self.of {
+            Use::WorkQueue | Use::Events => {
+                Error::Throttled(ThrottledInfo { message, retry_after_ms: None })
+            }
+            Use::Requests | Use::Metrics | Use::ReadSets | Use::OwnWrites => Error::LimitExceeded(message),
+        })
     }
 
     /// Releases a part of the bytes.
@@ -220,8 +227,8 @@ mod tests {
         let mut queue = account.charge(Use::WorkQueue, 60).unwrap();
         let events = account.charge(Use::Events, 40).unwrap();
         let error = queue.grow(1).unwrap_err();
-        insta::assert_snapshot!(format!("{error:?}"), @r#"Error::LimitExceeded("1 more bytes of keys in the work queue exceed the 100 bytes that the host holds of them for one plugin")"#);
-        assert!(account.charge(Use::Requests, 1).is_err());
+        insta::assert_snapshot!(format!("{error:?}"), @r#"Error::Throttled(ThrottledInfo { message: "1 more bytes of keys in the work queue exceed the 100 bytes that the host holds of them for one plugin", retry-after-ms: None })"#);
+        assert!(matches!(account.charge(Use::Requests, 1), Err(Error::LimitExceeded(_))));
         drop(events);
         queue.shrink(10);
         queue.grow(30).unwrap();

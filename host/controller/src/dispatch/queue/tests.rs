@@ -50,7 +50,7 @@ async fn promise_4_parked_keys_count_towards_the_bound() {
         let next = queue.next().await;
         queue.finish(&next, Outcome::Park);
     }
-    assert!(matches!(queue.add(key(LIMIT), None), Err(contract::Error::LimitExceeded(_))));
+    assert!(matches!(queue.add(key(LIMIT), None), Err(contract::Error::Throttled(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +64,7 @@ async fn promise_4_a_plugin_cannot_fill_the_hosts_memory_with_keys() {
     let delay = |n: usize| n.is_multiple_of(2).then_some(Duration::from_secs(1_000_000));
     let n_keys = (0..).take_while(|n| queue.add(key(*n), delay(*n)).is_ok()).count();
     let refused = queue.add(key(n_keys), None);
-    assert!(matches!(refused, Err(contract::Error::LimitExceeded(_))), "{refused:?}");
+    assert!(matches!(refused, Err(contract::Error::Throttled(_))), "{refused:?}");
     assert!(n_keys > 4_000 && account.view().work_queue <= 4 << 20, "{n_keys} {:?}", account.view());
     // A key that the queue holds can be added again, and takes no more bytes.
     queue.add(key(0), None).unwrap();

@@ -131,7 +131,7 @@ async fn a_full_queue_is_an_error() {
     for _ in 0..Broadcaster::<Event>::QUEUE {
         emitter.emit(event("a")).unwrap();
     }
-    assert!(matches!(emitter.emit(event("a")), Err(Error::LimitExceeded(_))));
+    assert!(matches!(emitter.emit(event("a")), Err(Error::Throttled(_))));
 }
 
 #[tokio::test(start_paused = true)]

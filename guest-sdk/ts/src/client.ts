@@ -4,6 +4,7 @@ import type { Preconditions as WitPreconditions, Written as WitWritten } from "o
 import type { GroupVersionResource, Page, PageRequest } from "oarlock:plugin/types@0.1.0";
 import { client as host } from "#host";
 import { calling, finding } from "./calling.js";
+import { boolean, json, list as listOf, object, oneOf, text, u32 } from "./conversion.js";
 import { LimitExceededError } from "./errors.js";
 import type { Fields } from "./pointer.js";
 import {
@@ -16,7 +17,7 @@ import {
   toNamespaces,
   toTarget,
 } from "./resource.js";
-import { allPages, type ListOptions, projectionOf, type Rows } from "./rows.js";
+import { allPages, type ListOptions, limitOf, projectionOf, type Rows } from "./rows.js";
 
 /** The number of objects of a page of a live list: what the host takes if it is asked for none. */
 const ROWS_OF_A_PAGE = 500;
@@ -62,16 +63,20 @@ export interface LiveListOptions<F extends Fields = Fields> extends ListOptions<
   fieldSelector?: string;
 }
 
+const TYPES: readonly PatchType[] = ["merge", "json", "strategic"];
+const PROPAGATIONS = ["background", "foreground", "orphan"] as const;
 const FORMATS = { merge: "merge-patch", json: "json-patch", strategic: "strategic-merge-patch" } as const;
 
 /** Returns the current object, or its subresource; `undefined` if it does not exist. */
 export function get<T extends object = KubernetesObject>(
   resource: Resource<T> | string,
   key: ObjectKey,
-  { subresource = "" }: { subresource?: string } = {},
+  options: { subresource?: string } = {},
 ): T | undefined {
-  const text = finding(() => host.get(targetOf("get", resource), toKey(key), subresource));
-  return text === undefined ? undefined : (JSON.parse(text) as T);
+  const { subresource } = optionsOf("get", options);
+  const [target, named, of] = [targetOf("get", resource), toKey(key), toSubresource("get", subresource)];
+  const found = finding(() => host.get(target, named, of));
+  return found === undefined ? undefined : (JSON.parse(found) as T);
 }
 
 /**
@@ -92,18 +97,18 @@ export function list(
   resource: Resource<object> | string,
   options: LiveListOptions = {},
 ): IterableIterator<unknown> {
-  const { namespace, labelSelector = "", fieldSelector = "", fields } = options;
-  const [target, namespaces, projection] = [
-    targetOf("list", resource),
-    toNamespaces(namespace),
-    projectionOf(fields),
-  ];
-  let limit = options.pageSize || ROWS_OF_A_PAGE;
+  const what = "client.list";
+  const { namespace, labelSelector = "", fieldSelector = "", fields } = optionsOf("list", options);
+  const target = targetOf("list", resource);
+  const [namespaces, projection] = [toNamespaces(what, namespace), projectionOf(what, fields)];
+  const labels = text(`the option labelSelector of ${what}`, labelSelector);
+  const values = text(`the option fieldSelector of ${what}`, fieldSelector);
+  let limit = limitOf(what, options) || ROWS_OF_A_PAGE;
   const fetch = ({ continueToken }: PageRequest): Page => {
     for (;;) {
       try {
         const page = { limit, continueToken };
-        return calling(() => host.list(target, namespaces, labelSelector, fieldSelector, projection, page));
+        return calling(() => host.list(target, namespaces, labels, values, projection, page));
       } catch (error) {
         if (!(error instanceof LimitExceededError) || limit <= 1) throw error;
         // The objects of the page are too large together.
@@ -111,15 +116,15 @@ export function list(
       }
     }
   };
-  return allPages(fetch, options);
+  return allPages(fetch, fields, limit);
 }
 
 /** Creates an object. `metadata.generateName` works as in Kubernetes. */
 export function create<T extends Writable>(resource: Resource<T> | string, object: T): Written {
-  const namespace = object.metadata?.namespace ?? "";
-  return writing(namespace, () =>
-    host.create(targetOf("create", resource), namespace, JSON.stringify(object)),
-  );
+  const target = targetOf("create", resource);
+  const [{ namespace }, body] = written("create", object);
+  const named = text("the metadata.namespace of the argument object of client.create", namespace ?? "");
+  return writing(named, () => host.create(target, named, body));
 }
 
 /**
@@ -129,11 +134,15 @@ export function create<T extends Writable>(resource: Resource<T> | string, objec
 export function apply<T extends Writable>(
   resource: Resource<T> | string,
   object: Partial<T> & Writable,
-  { subresource = "", force = false, preconditions }: WriteOptions & { force?: boolean } = {},
+  options: WriteOptions & { force?: boolean } = {},
 ): Written {
-  const [target, key] = [targetOf("apply", resource), toKey(object.metadata ?? {})];
-  const [text, required] = [JSON.stringify(object), toPreconditions(preconditions)];
-  return writing(key.namespace, () => host.apply(target, key, subresource, text, force, required));
+  const { subresource, force = false, preconditions } = optionsOf("apply", options);
+  const target = targetOf("apply", resource);
+  const [metadata, body] = written("apply", object);
+  const [key, of] = [toKey(metadata), toSubresource("apply", subresource)];
+  const isForced = boolean("the option force of client.apply", force);
+  const required = toPreconditions("apply", preconditions);
+  return writing(key.namespace, () => host.apply(target, key, of, body, isForced, required));
 }
 
 /** Changes an object, by a merge patch if `type` does not say another format. */
@@ -141,23 +150,22 @@ export function patch(
   resource: Resource<object> | string,
   key: ObjectKey,
   patch: object,
-  { subresource = "", type = "merge", preconditions }: WriteOptions & { type?: PatchType } = {},
+  options: WriteOptions & { type?: PatchType } = {},
 ): Written {
-  const [target, checked] = [targetOf("patch", resource), toKey(key)];
-  const [text, required] = [JSON.stringify(patch), toPreconditions(preconditions)];
-  return writing(checked.namespace, () =>
-    host.patch(target, checked, subresource, FORMATS[type], text, required),
-  );
+  return patching("patch", resource, key, patch, options);
 }
 
 /** Replaces an object by a changed copy of what `get` or `list` of this client has returned. */
 export function replace<T extends Writable>(
   resource: Resource<T> | string,
   object: T,
-  { subresource = "" }: { subresource?: string } = {},
+  options: { subresource?: string } = {},
 ): Written {
-  const [target, key] = [targetOf("replace", resource), toKey(object.metadata ?? {})];
-  return writing(key.namespace, () => host.replace(target, key, subresource, JSON.stringify(object)));
+  const { subresource } = optionsOf("replace", options);
+  const target = targetOf("replace", resource);
+  const [metadata, body] = written("replace", object);
+  const [key, of] = [toKey(metadata), toSubresource("replace", subresource)];
+  return writing(key.namespace, () => host.replace(target, key, of, body));
 }
 
 /** Merges values into the status of an object. */
@@ -167,12 +175,15 @@ export function status(
   status: object,
   options: { preconditions?: Preconditions } = {},
 ): Written {
-  return patch(named("status", resource), key, { status }, { ...options, subresource: "status" });
+  const given = object("the argument status of client.status", status);
+  const { preconditions } = optionsOf("status", options);
+  return patching("status", resource, key, { status: given }, { subresource: "status", preconditions });
 }
 
 /** Sets the number of replicas of an object that has the subresource `scale`. */
 export function scale(resource: Resource<object> | string, key: ObjectKey, replicas: number): Written {
-  return patch(named("scale", resource), key, { spec: { replicas } }, { subresource: "scale" });
+  const given = u32("the argument replicas of client.scale", replicas);
+  return patching("scale", resource, key, { spec: { replicas: given } }, { subresource: "scale" });
 }
 
 /**
@@ -188,16 +199,13 @@ export function remove(
     preconditions?: Preconditions | undefined;
   } = {},
 ): boolean {
-  const { propagation = "background", gracePeriodSeconds, preconditions } = options;
-  if (
-    gracePeriodSeconds !== undefined &&
-    !(gracePeriodSeconds >= 0 && Number.isInteger(gracePeriodSeconds))
-  ) {
-    throw new RangeError(`gracePeriodSeconds is ${gracePeriodSeconds}; give whole seconds, 0 or more`);
-  }
-  const [target, required] = [targetOf("delete", resource), toPreconditions(preconditions)];
+  const { propagation = "background", gracePeriodSeconds, preconditions } = optionsOf("delete", options);
+  const [target, named] = [targetOf("delete", resource), toKey(key)];
+  const dependents = oneOf("the option propagation of client.delete", propagation, PROPAGATIONS);
+  const grace = optional("the option gracePeriodSeconds of client.delete", gracePeriodSeconds, u32);
+  const required = toPreconditions("delete", preconditions);
   const existed = finding(() => {
-    host.delete(target, toKey(key), propagation, absent(gracePeriodSeconds), required);
+    host.delete(target, named, dependents, grace, required);
     return true;
   });
   return existed ?? false;
@@ -205,13 +213,42 @@ export function remove(
 
 export { remove as delete };
 
-/** Returns the resource that a function of this module was given. */
-function named<T extends object>(name: string, given: Resource<T> | string): Resource<T> {
-  return resourceOf(given, `the argument resource of client.${name}`);
+/** Sends a patch for a function of this module. */
+function patching(
+  name: string,
+  resource: Resource<object> | string,
+  key: ObjectKey,
+  patch: object,
+  options: WriteOptions & { type?: PatchType },
+): Written {
+  const { subresource, type = "merge", preconditions } = optionsOf(name, options);
+  const [target, named, of] = [targetOf(name, resource), toKey(key), toSubresource(name, subresource)];
+  const format = FORMATS[oneOf("the option type of client.patch", type, TYPES)];
+  const what = `the argument patch of client.${name}`;
+  const wanted = "a list of operations";
+  const body = json(what, format === "json-patch" ? listOf(what, patch as [], wanted) : object(what, patch));
+  const required = toPreconditions(name, preconditions);
+  return writing(named.namespace, () => host.patch(target, named, of, format, body, required));
 }
 
+/** Returns the target for the resource that a function of this module was given. */
 function targetOf(name: string, given: Resource<object> | string): GroupVersionResource {
-  return toTarget(named(name, given));
+  return toTarget(resourceOf(given, `the argument resource of client.${name}`));
+}
+
+function optionsOf<Options extends object>(name: string, given: Options): Options {
+  return object(`the argument options of client.${name}`, given);
+}
+
+function toSubresource(name: string, given = ""): string {
+  return text(`the option subresource of client.${name}`, given);
+}
+
+/** Returns the metadata and the text of an object to write. */
+function written(name: string, given: Writable): [ObjectMeta, string] {
+  const what = `the argument object of client.${name}`;
+  const { metadata = {} } = object(what, given);
+  return [object(`the metadata of ${what}`, metadata), json(what, given)];
 }
 
 /** Makes a write in a namespace, which the host's answer does not repeat. */
@@ -220,11 +257,20 @@ function writing(namespace: string, write: () => WitWritten): Written {
   return { namespace, name, uid, resourceVersion };
 }
 
-function toPreconditions({ uid, resourceVersion }: Preconditions = {}): WitPreconditions {
-  return { uid: absent(uid), resourceVersion: absent(resourceVersion) } as WitPreconditions;
+function toPreconditions(name: string, given: Preconditions = {}): WitPreconditions {
+  const what = `the option preconditions of client.${name}`;
+  const { uid, resourceVersion } = object(what, given);
+  return {
+    uid: optional(`the uid in ${what}`, uid, text),
+    resourceVersion: optional(`the resourceVersion in ${what}`, resourceVersion, text),
+  } as WitPreconditions;
 }
 
 /** An empty option of the contract is null in QuickJS, although the generated types say `undefined`. */
-function absent<V>(value: V | undefined): V | undefined {
-  return value ?? (null as unknown as undefined);
+function optional<V>(
+  what: string,
+  given: V | undefined,
+  convert: (what: string, given: V) => V,
+): V | undefined {
+  return given === undefined ? (null as unknown as undefined) : convert(what, given);
 }

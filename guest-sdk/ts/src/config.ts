@@ -3,6 +3,7 @@
 
 import { config as host, instance } from "#host";
 import { calling } from "./calling.js";
+import { text } from "./conversion.js";
 import { parseField } from "./rows.js";
 
 let values = new Map<string, unknown>();
@@ -13,7 +14,8 @@ let owner: number | undefined;
  * its type.
  */
 export function get<V = unknown>(pointer: string): V | undefined {
-  return read(pointer, () => parseField(host.get(pointer))) as V | undefined;
+  const at = text("the argument pointer of config.get", pointer);
+  return read(at, () => parseField(host.get(at))) as V | undefined;
 }
 
 /** Returns the whole configuration. */

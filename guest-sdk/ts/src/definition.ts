@@ -6,6 +6,7 @@ import type {
   Schedule as WitSchedule,
 } from "oarlock:plugin/metadata@0.1.0";
 import { present } from "./choice.js";
+import { boolean, callback, list, object, text, texts, wrongType } from "./conversion.js";
 import { type Duration, toSeconds } from "./duration.js";
 import type { Lister } from "./lister.js";
 import { checkNames } from "./names.js";
@@ -104,24 +105,45 @@ export function describe(definition: Definition): Description {
     requests = [],
     schedules = {},
   } = definition;
-  const reads = listers.map((lister) => lister.declared());
+  callback("the member reconcile of the plugin", definition.reconcile);
+  const reads = list("the listers of the plugin", listers).map((lister, n) => {
+    return made(`the lister ${n} of the plugin`, lister, "what lister(…) returns").declared();
+  });
+  const watched = Object.entries(object("the watches of the plugin", watches));
+  const scheduled = Object.entries(object("the schedules of the plugin", schedules));
   return {
-    name,
-    version,
-    subscriptions: Object.entries(watches).map(([name, watch]) => watch.declared(name)),
+    name: text("the name of the plugin", name),
+    version: text("the version of the plugin", version),
+    subscriptions: watched.map(([name, watch]) => {
+      return made(`the watch ${name}`, watch, "what watch(…) returns").declared(name);
+    }),
     reads: reads.map(({ read }) => read),
     indices: reads.flatMap(({ indices }) => indices),
-    requests: requests.map(toRequest),
-    schedules: Object.entries(schedules).map(([name, schedule]) => toSchedule(name, schedule)),
-    stateless,
+    requests: list("the requests of the plugin", requests).map(toRequest),
+    schedules: scheduled.map(([name, schedule]) => toSchedule(name, schedule)),
+    stateless: boolean("the member stateless of the plugin", stateless),
   };
 }
 
+/** Returns a watch or lister that a function of the SDK has made. */
+function made<T extends Watch | Lister<object, string>>(what: string, given: T, wanted: string): T {
+  if (typeof (given as Partial<T> | null | undefined)?.declared !== "function") {
+    throw wrongType(what, given, wanted);
+  }
+  return given;
+}
+
 function toRequest(request: Request): WitRequest {
-  const { to, verbs, namespace, subresource = "" } = request;
+  const { to, verbs, namespace, subresource = "" } = object("a request of the plugin", request);
   const target = toTarget(resourceOf(to, "the member to of a request"));
-  checkNames(`the request to ${target.plural}`, request, REQUEST);
-  return { target, namespaces: toNamespaces(namespace), verbs: [...verbs], subresource };
+  const what = `the request to ${target.plural}`;
+  checkNames(what, request, REQUEST);
+  return {
+    target,
+    namespaces: toNamespaces(what, namespace),
+    verbs: texts(`the verbs of ${what}`, verbs),
+    subresource: text(`the subresource of ${what}`, subresource),
+  };
 }
 
 function toSchedule(name: string, given: Schedule): WitSchedule {
@@ -131,13 +153,27 @@ function toSchedule(name: string, given: Schedule): WitSchedule {
   if ("cron" in schedule === "every" in schedule) {
     throw new TypeError(`${what} needs one of every and cron`);
   }
-  const trigger: WitSchedule["trigger"] =
-    "cron" in schedule
-      ? { tag: "at", val: { cron: schedule.cron, timeZone: schedule.timeZone ?? "" } }
-      : { tag: "every-seconds", val: toInterval(name, schedule.every) };
   // An empty option of the contract is null in QuickJS, although the generated types say `undefined`.
-  const key = schedule.key ? toWit(schedule.key) : (null as unknown as undefined);
-  return { name, trigger, atStart: schedule.atStart ?? false, key } as WitSchedule;
+  const key =
+    schedule.key === undefined ? (null as unknown as undefined) : toWit(`the key of ${what}`, schedule.key);
+  return {
+    name: text("the name of a schedule", name),
+    trigger: toTrigger(name, schedule),
+    atStart: boolean(`the option atStart of ${what}`, schedule.atStart ?? false),
+    key,
+  } as WitSchedule;
+}
+
+function toTrigger(name: string, schedule: Schedule): WitSchedule["trigger"] {
+  if ("every" in schedule) return { tag: "every-seconds", val: toInterval(name, schedule.every) };
+  const { cron, timeZone = "" } = schedule;
+  return {
+    tag: "at",
+    val: {
+      cron: text(`the cron of the schedule ${name}`, cron),
+      timeZone: text(`the timeZone of the schedule ${name}`, timeZone),
+    },
+  };
 }
 
 function toInterval(schedule: string, every: Duration): number {

@@ -1,15 +1,11 @@
 // Durations, as Kubernetes and Go write them.
 
+import { MAX_NUMBER, shown, wrongType } from "./conversion.js";
+
 /** Milliseconds, or a text such as `500ms`, `30s`, `10m`, `12h` or `7d`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/**
- * The greatest number that reaches the host: the engine takes numbers of the contract for signed ones. As
- * milliseconds, it is 24 days.
- */
-const MAX_NUMBER = 0x7fff_ffff;
 
 /**
  * Returns the milliseconds of a text such as `30m`, `7d` or `1h30m`.
@@ -17,8 +13,8 @@ const MAX_NUMBER = 0x7fff_ffff;
  * @throws {RangeError} For any other text.
  */
 export function parseDuration(text: string): number {
-  if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) {
-    throw new RangeError(`${JSON.stringify(text)} is not a duration such as 30s, 10m, 12h or 7d`);
+  if (typeof text !== "string" || !/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) {
+    throw new RangeError(`${shown(text)} is not a duration such as 30s, 10m, 12h or 7d`);
   }
   let ms = 0;
   for (const [, count, unit] of text.matchAll(/([\d.]+)(ms|s|m|h|d)/g)) {
@@ -29,9 +25,9 @@ export function parseDuration(text: string): number {
 }
 
 /** Returns whole milliseconds, rounded up, and at most 24 days, unless there is another bound. */
-export function toMs(duration: Duration, most = MAX_NUMBER): number {
-  const ms = inMs(duration);
-  if (!(ms >= 0)) throw new RangeError(`${duration} is not a duration: it is less than 0, or no number`);
+export function toMs(what: string, duration: Duration, most = MAX_NUMBER): number {
+  const ms = inMs(what, duration);
+  if (!(ms >= 0)) throw new RangeError(`${what} is ${duration}; give milliseconds, 0 or more`);
   return Math.min(Math.ceil(ms), most);
 }
 
@@ -41,7 +37,7 @@ export function toMs(duration: Duration, most = MAX_NUMBER): number {
  * @throws {RangeError} For any other interval.
  */
 export function toSeconds(what: string, duration: Duration, least = 0, most = MAX_NUMBER): number {
-  const seconds = inMs(duration) / 1_000;
+  const seconds = inMs(what, duration) / 1_000;
   if (!(Number.isInteger(seconds) && seconds >= least && seconds <= most)) {
     const given = typeof duration === "number" ? `${duration} ms` : duration;
     throw new RangeError(`${what} is ${given}; give whole seconds, ${least} to ${most}, such as "90s"`);
@@ -49,6 +45,8 @@ export function toSeconds(what: string, duration: Duration, least = 0, most = MA
   return seconds;
 }
 
-function inMs(duration: Duration): number {
-  return typeof duration === "number" ? duration : parseDuration(duration);
+function inMs(what: string, duration: Duration): number {
+  if (typeof duration === "number") return duration;
+  if (typeof duration === "string") return parseDuration(duration);
+  throw wrongType(what, duration, 'milliseconds, or a text such as "30s"');
 }

@@ -9,6 +9,7 @@ import type {
 import type { ObjectRef as WitRef } from "oarlock:plugin/types@0.1.0";
 import { event as host } from "#host";
 import { calling } from "./calling.js";
+import { pointers, text } from "./conversion.js";
 import { type DeclaredFields, declaredFields } from "./declared-fields.js";
 import type { Fields, FieldValue, FieldValues } from "./pointer.js";
 import type { ObjectRef } from "./resource.js";
@@ -97,7 +98,8 @@ export class EventObject<T> implements ObjectRef {
   /** Returns the values of several fields, with one call to the host. */
   fields<const F extends Fields>(fields: F): FieldValues<T, F> {
     this.#check();
-    const texts = calling(() => host.fields(this.#version, Object.values(fields)));
+    const wanted = pointers("the argument fields of an object", fields);
+    const texts = calling(() => host.fields(this.#version, wanted));
     const names = Object.keys(fields);
     return Object.fromEntries(names.map((name, n) => [name, parseField(texts[n])])) as FieldValues<T, F>;
   }
@@ -116,7 +118,8 @@ export class EventObject<T> implements ObjectRef {
 
   #text(pointer: string): string | null | undefined {
     this.#check();
-    return calling(() => host.field(this.#version, pointer));
+    const at = text("the argument pointer of field", pointer, 'a JSON pointer such as "/status/phase"');
+    return calling(() => host.field(this.#version, at));
   }
 
   #check(): void {

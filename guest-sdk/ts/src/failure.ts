@@ -1,6 +1,7 @@
 // What a handler throws to say how the host goes on.
 
 import type { Failure as WitFailure } from "oarlock:plugin/types@0.1.0";
+import { anyText, u32 } from "./conversion.js";
 import { type Duration, toMs } from "./duration.js";
 import {
   InvalidError,
@@ -23,7 +24,7 @@ export class RetryAfter extends Retry {
 
   constructor(after: Duration, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.afterMs = Math.min(toMs(after), 3_600_000);
+    this.afterMs = Math.min(toMs("the argument after of RetryAfter", after), 3_600_000);
   }
 }
 
@@ -44,17 +45,26 @@ export const causes = new WeakMap<WitFailure, unknown>();
 
 /** Returns the failure of the contract for what a handler has thrown. */
 export function failureOf(thrown: unknown): WitFailure {
-  const failure = classify(thrown);
+  const failure = converted(thrown);
   causes.set(failure, thrown);
   return failure;
 }
 
-function classify(thrown: unknown): WitFailure {
-  if (thrown instanceof Terminal) return { tag: "terminal", val: thrown.message };
-  if (thrown instanceof RetryAfter) {
-    return { tag: "retry-after", val: { message: thrown.message, afterMs: thrown.afterMs } };
+function converted(thrown: unknown): WitFailure {
+  try {
+    return classify(thrown);
+  } catch (error) {
+    return { tag: "retry", val: withStack(error) };
   }
-  if (thrown instanceof Retry) return { tag: "retry", val: thrown.message };
+}
+
+function classify(thrown: unknown): WitFailure {
+  if (thrown instanceof Terminal) return { tag: "terminal", val: anyText(thrown.message) };
+  if (thrown instanceof RetryAfter) {
+    const afterMs = u32("the afterMs of a RetryAfter", thrown.afterMs);
+    return { tag: "retry-after", val: { message: anyText(thrown.message), afterMs } };
+  }
+  if (thrown instanceof Retry) return { tag: "retry", val: anyText(thrown.message) };
   if (thrown instanceof ThrottledError && thrown.retryAfterMs !== undefined) {
     const after = new RetryAfter(thrown.retryAfterMs, thrown.message);
     return { tag: "retry-after", val: { message: describe(thrown), afterMs: after.afterMs } };
@@ -71,7 +81,7 @@ function classify(thrown: unknown): WitFailure {
 
 /** Returns the text of an exception in one line. */
 export function describe(thrown: unknown): string {
-  return thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
+  return thrown instanceof Error ? `${anyText(thrown.name)}: ${anyText(thrown.message)}` : anyText(thrown);
 }
 
 /**
@@ -81,6 +91,6 @@ export function describe(thrown: unknown): string {
 export function withStack(thrown: unknown): string {
   const text = describe(thrown);
   if (!(thrown instanceof Error) || !thrown.stack) return text;
-  const stack = thrown.stack.trimEnd();
+  const stack = anyText(thrown.stack).trimEnd();
   return stack.startsWith(text) ? stack : `${text}\n${stack}`;
 }

@@ -4,6 +4,7 @@ import type { Read, Index as WitIndex, IndexSource as WitIndexSource } from "oar
 import { cache as host } from "#host";
 import { calling, finding } from "./calling.js";
 import { checkChoice, present, TEXT, type Value } from "./choice.js";
+import { boolean, object, oneOf, text } from "./conversion.js";
 import { type Duration, toMs } from "./duration.js";
 import { checkNames } from "./names.js";
 import type { Fields, FieldValues } from "./pointer.js";
@@ -17,7 +18,7 @@ import {
   toNamespaces,
   toTarget,
 } from "./resource.js";
-import { allPages, fromRow, type ListOptions, projectionOf, type Row, type Rows } from "./rows.js";
+import { allPages, fromRow, type ListOptions, limitOf, projectionOf, type Row, type Rows } from "./rows.js";
 
 /** The values by which an index finds an object. A pointer may have `*` for every element of a list. */
 export type IndexSource = { label: string } | { pointer: string } | "owner-uid";
@@ -57,15 +58,17 @@ export class Lister<T extends object = KubernetesObject, Index extends string = 
   /** @internal */
   constructor(of: Resource<T>, options: ListerOptions<Index>) {
     this.resource = of;
-    this.name = options.name ?? of.plural;
+    this.name = text("the name of a lister", options.name ?? of.plural);
     this.#options = options;
   }
 
   /** Returns one object, or some of its fields; `undefined` if the cache has no object of that name. */
   get(key: ObjectKey): T | undefined;
   get<const F extends Fields>(key: ObjectKey, options: { fields: F }): Row<FieldValues<T, F>> | undefined;
-  get(key: ObjectKey, { fields }: { fields?: Fields } = {}): unknown {
-    const row = finding(() => host.get(this.name, toKey(key), projectionOf(fields)));
+  get(key: ObjectKey, options: { fields?: Fields } = {}): unknown {
+    const { fields } = object("the argument options of get", options);
+    const [named, projection] = [toKey(key), projectionOf("get", fields)];
+    const row = finding(() => host.get(this.name, named, projection));
     return row && fromRow(row, fields);
   }
 
@@ -73,11 +76,13 @@ export class Lister<T extends object = KubernetesObject, Index extends string = 
   list<const F extends Fields>(options: ListOptions<F> & { fields: F }): Rows<T, F>;
   list(options?: ListOptions<never>): IterableIterator<T>;
   list(options: ListOptions = {}): IterableIterator<unknown> {
-    const { namespace, labelSelector = "", fields } = options;
-    const [namespaces, projection] = [toNamespaces(namespace), projectionOf(fields)];
+    const { namespace, labelSelector = "", fields } = object("the argument options of list", options);
+    const [namespaces, projection] = [toNamespaces("list", namespace), projectionOf("list", fields)];
+    const selector = text("the option labelSelector of list", labelSelector);
     return allPages(
-      (page) => calling(() => host.list(this.name, namespaces, labelSelector, projection, page)),
-      options,
+      (page) => calling(() => host.list(this.name, namespaces, selector, projection, page)),
+      fields,
+      limitOf("list", options),
     );
   }
 
@@ -89,17 +94,20 @@ export class Lister<T extends object = KubernetesObject, Index extends string = 
   ): Rows<T, F>;
   byIndex(index: Index, value: string, options?: IndexListOptions<never>): IterableIterator<T>;
   byIndex(index: Index, value: string, options: IndexListOptions = {}): IterableIterator<unknown> {
-    const { namespace, fields } = options;
-    const [namespaces, projection] = [toNamespaces(namespace), projectionOf(fields)];
+    const { namespace, fields } = object("the argument options of byIndex", options);
+    const [namespaces, projection] = [toNamespaces("byIndex", namespace), projectionOf("byIndex", fields)];
+    const [named, wanted] = [this.#index(index), text("the argument value of byIndex", value)];
     return allPages(
-      (page) => calling(() => host.byIndex(this.#index(index), value, namespaces, projection, page)),
-      options,
+      (page) => calling(() => host.byIndex(named, wanted, namespaces, projection, page)),
+      fields,
+      limitOf("byIndex", options),
     );
   }
 
   /** Returns the values in an index, sorted. */
   indexValues(index: Index): string[] {
-    return calling(() => host.indexValues(this.#index(index)));
+    const named = this.#index(index);
+    return calling(() => host.indexValues(named));
   }
 
   /** Returns whether the cache contains the whole first list. */
@@ -109,18 +117,22 @@ export class Lister<T extends object = KubernetesObject, Index extends string = 
 
   /** Waits until the cache has what a write returned, at most five seconds; then throws a `TimeoutError`. */
   waitUntilSeen(written: { readonly resourceVersion: string }, timeout: Duration = "5s"): void {
-    calling(() => host.waitUntilSeen(this.name, written.resourceVersion, toMs(timeout)));
+    const { resourceVersion } = object("the argument written of waitUntilSeen", written);
+    const version = text("the resourceVersion of what was written", resourceVersion);
+    const ms = toMs("the argument timeout of waitUntilSeen", timeout);
+    calling(() => host.waitUntilSeen(this.name, version, ms));
   }
 
   /** @internal */
   declared(): { read: Read; indices: WitIndex[] } {
     const { namespace, content = "full", wakes = false, indices = {} } = this.#options;
-    const read = {
+    const what = `the lister ${this.name}`;
+    const read: Read = {
       name: this.name,
       target: toTarget(this.resource),
-      namespaces: toNamespaces(namespace),
-      content,
-      wakes,
+      namespaces: toNamespaces(what, namespace),
+      content: oneOf(`the option content of ${what}`, content, ["metadata", "full"]),
+      wakes: boolean(`the option wakes of ${what}`, wakes),
     };
     const sources = Object.entries<IndexSource>(indices);
     return {
@@ -128,14 +140,14 @@ export class Lister<T extends object = KubernetesObject, Index extends string = 
       indices: sources.map(([index, source]) => ({
         name: this.#index(index),
         lister: this.name,
-        source: toSource(source),
+        source: toSource(`the index ${index} of ${what}`, source),
       })),
     };
   }
 
   /** Returns the name of an index in the plugin. */
   #index(index: string): string {
-    return `${this.name}/${index}`;
+    return `${this.name}/${text("the name of an index", index)}`;
   }
 }
 
@@ -170,7 +182,8 @@ export function lister<T extends object = KubernetesObject, const Index extends 
   const read = resourceOf(of, "the resource of a lister");
   const what = `the lister of ${pathOf(read)}`;
   checkNames(what, options, OPTIONS);
-  for (const [index, source] of Object.entries<IndexSource>(options.indices ?? {})) {
+  const indices: Readonly<Record<string, IndexSource>> = options.indices ?? {};
+  for (const [index, source] of Object.entries(object(`the option indices of ${what}`, indices))) {
     checkSource(`the index ${index} of ${what}`, source);
   }
   const made = new Lister(read, options);
@@ -188,9 +201,9 @@ function checkSource(what: string, source: IndexSource): void {
   checkChoice(what, source, SOURCES, { one: "source", instead: "declare an index for each" });
 }
 
-function toSource(given: IndexSource): WitIndexSource {
+function toSource(what: string, given: IndexSource): WitIndexSource {
   if (given === "owner-uid") return { tag: "owner-uid" };
   const source = present(given);
-  if ("label" in source) return { tag: "label", val: source.label };
-  return { tag: "pointer", val: source.pointer };
+  if ("label" in source) return { tag: "label", val: text(what, source.label) };
+  return { tag: "pointer", val: text(what, source.pointer) };
 }

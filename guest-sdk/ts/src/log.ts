@@ -1,17 +1,20 @@
 // Lines in the host's log, with the plugin's name.
 
 import { log as host } from "#host";
+import { anyText, oneOf } from "./conversion.js";
 import { withStack } from "./failure.js";
 
 /** A level of a line. */
 export type Level = "trace" | "debug" | "info" | "warn" | "error";
+
+const LEVELS: readonly Level[] = ["trace", "debug", "info", "warn", "error"];
 
 /** The pairs of a line. Pairs with the value `undefined` are left out; objects are written as JSON. */
 export type Pairs = Readonly<Record<string, unknown>>;
 
 /** Returns whether the host writes lines of this level. */
 export function enabled(level: Level): boolean {
-  return host.enabled(level);
+  return host.enabled(oneOf("the argument level of log.enabled", level, LEVELS));
 }
 
 /** Writes a line of the level trace. */
@@ -39,24 +42,27 @@ export function error(message: string, pairs?: Pairs): void {
   write("error", message, pairs);
 }
 
-function write(level: Level, message: string, pairs: Pairs = {}): void {
+/** Writes a line of whatever values it is given: a plugin must not fail because of its log. */
+function write(level: Level, message: unknown, pairs: unknown = {}): void {
   if (!host.enabled(level)) return;
-  const entries = Object.entries(pairs).filter(([, value]) => value !== undefined);
+  const given = typeof pairs === "object" && pairs !== null ? pairs : { value: pairs };
+  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
   host.log(
     level,
-    message,
-    entries.map(([name, value]) => ({ name, value: textOf(value) })),
+    textOf(message),
+    entries.map(([name, value]) => ({ name: anyText(name), value: textOf(value) })),
   );
 }
 
 /** Returns the text of a value. */
 export function textOf(value: unknown): string {
-  if (typeof value === "string") return value;
   if (value instanceof Error) return withStack(value);
-  if (typeof value !== "object" || value === null) return String(value);
+  if (typeof value !== "object" || value === null) return anyText(value);
   try {
-    return JSON.stringify(value) ?? String(value);
+    return anyText(
+      JSON.stringify(value, (_, part) => (typeof part === "bigint" ? `${part}` : part)) ?? value,
+    );
   } catch {
-    return String(value);
+    return anyText(value);
   }
 }

@@ -4,6 +4,7 @@ import type * as handlerExports from "oarlock:plugin/handler@0.1.0";
 import type * as metadataExports from "oarlock:plugin/metadata@0.1.0";
 import type * as reconcilerExports from "oarlock:plugin/reconciler@0.1.0";
 import { instance } from "#host";
+import { object, u32, wrongType } from "./conversion.js";
 import { type Definition, describe } from "./definition.js";
 import { type Duration, toMs } from "./duration.js";
 import { during } from "./event.js";
@@ -29,7 +30,7 @@ export interface Requeue {
  * After at most 24 days the host calls, also for a longer duration.
  */
 export function requeueAfter(after: Duration): Requeue {
-  return { afterMs: toMs(after) };
+  return { afterMs: toMs("the argument after of requeueAfter", after) };
 }
 
 /** The number of plugins: one in a component, perhaps several in tests. */
@@ -47,7 +48,8 @@ export function plugin(define: Definition | (() => Definition)): Exports {
   const definition = (): Definition => {
     noteCall();
     if (loaded?.owner !== instance()) {
-      loaded = { definition: typeof define === "function" ? define() : define, owner: instance() };
+      const given = typeof define === "function" ? define() : define;
+      loaded = { definition: object("the definition of the plugin", given), owner: instance() };
     }
     return loaded.definition;
   };
@@ -95,15 +97,24 @@ export function plugin(define: Definition | (() => Definition)): Exports {
 
   const reconciler: typeof reconcilerExports = {
     reconcile(key) {
-      const requeue = call("reconcile", () => {
+      const returned = call("reconcile", () => {
         const defined = definition();
         if (!defined.reconcile) throw new Terminal("the plugin has no `reconcile`");
         return defined.reconcile(fromWit(key));
       });
-      return requeue ? { tag: "requeue-after", val: requeue.afterMs } : { tag: "done" };
+      return call("reconcile", () => toOutcome(returned));
     },
   };
   return { metadata, handler, reconciler };
+}
+
+/** Returns the outcome for what `reconcile` has returned, which is nothing or what `requeueAfter` returns. */
+function toOutcome(returned: unknown): reconcilerExports.Outcome {
+  // `return isLate && requeueAfter("1m")` returns false.
+  if (returned === undefined || returned === null || returned === false) return { tag: "done" };
+  const what = "what reconcile returned";
+  if (typeof returned !== "object") throw wrongType(what, returned, 'nothing, or requeueAfter("10m")');
+  return { tag: "requeue-after", val: u32(`the afterMs of ${what}`, (returned as Requeue).afterMs) };
 }
 
 /** Makes a call, and throws the failure of the contract for what it throws. */

@@ -1,5 +1,7 @@
 // JSON pointers (RFC 6901), and the types of the values that they point to.
 
+import { text } from "./conversion.js";
+
 /**
  * The type of the value at a JSON pointer in an object of the type `T`; `unknown` where `T` does not say it,
  * or the pointer is not a literal. The field may be missing in any object, so the value may be `undefined`.
@@ -54,25 +56,26 @@ export type Pointer<V> = string & { readonly [VALUE]: V };
 
 /** Returns the JSON pointer with these segments: `pointer("data", "a/b")` is `/data/a~1b`. */
 export function pointer<const Segments extends readonly string[]>(...segments: Segments): Joined<Segments> {
-  return segments.map((segment) => `/${escapeSegment(segment)}`).join("") as Joined<Segments>;
+  const escaped = segments.map((segment) => `/${escapeSegment("a segment of pointer", segment)}`);
+  return escaped.join("") as Joined<Segments>;
 }
 
 /** Returns the JSON pointer to a label. */
 export function label<const Name extends string>(name: Name): `/metadata/labels/${Escaped<Name>}` {
-  return `/metadata/labels/${escapeSegment(name)}` as `/metadata/labels/${Escaped<Name>}`;
+  return `/metadata/labels/${escapeSegment("the argument name of label", name)}` as `/metadata/labels/${Escaped<Name>}`;
 }
 
 /** Returns the JSON pointer to an annotation. */
 export function annotation<const Name extends string>(name: Name): `/metadata/annotations/${Escaped<Name>}` {
-  return `/metadata/annotations/${escapeSegment(name)}` as `/metadata/annotations/${Escaped<Name>}`;
+  return `/metadata/annotations/${escapeSegment("the argument name of annotation", name)}` as `/metadata/annotations/${Escaped<Name>}`;
 }
 
 /**
  * Returns the same JSON pointer, with the type of its value: `at<number>("/spec/replicas")`. Nothing
  * checks it.
  */
-export function at<V>(text: string): Pointer<V> {
-  return text as Pointer<V>;
+export function at<V>(pointer: string): Pointer<V> {
+  return pointer as Pointer<V>;
 }
 
 /** Fields by name: JSON pointers. */
@@ -86,6 +89,6 @@ export type FieldValues<T, F extends Fields> = {
 /** The type of the value of one field. */
 export type FieldValue<T, P extends string> = P extends Pointer<infer V> ? V : ValueAt<T, P>;
 
-function escapeSegment(segment: string): string {
-  return segment.replaceAll("~", "~0").replaceAll("/", "~1");
+function escapeSegment(what: string, segment: string): string {
+  return text(what, segment).replaceAll("~", "~0").replaceAll("/", "~1");
 }

@@ -1,6 +1,7 @@
 // Resources of Kubernetes, and the names of their objects.
 
 import type { GroupVersionResource, Namespaces, ObjectKey as WitKey } from "oarlock:plugin/types@0.1.0";
+import { object, text } from "./conversion.js";
 
 /** What every object of Kubernetes has. */
 export interface ObjectMeta {
@@ -75,11 +76,8 @@ export interface Resource<T extends object = KubernetesObject> {
  * needed for Events about its objects only.
  */
 export function resource<T extends object = KubernetesObject>(path: string, kind?: string): Resource<T> {
-  if (typeof path !== "string") {
-    const type = path === null ? "null" : typeof path;
-    throw new TypeError(`the argument path of resource is ${type}; give a text such as "v1/pods"`);
-  }
-  const parts = path.split("/");
+  const parts = text("the argument path of resource", path, 'a text such as "v1/pods"').split("/");
+  if (kind !== undefined) text("the argument kind of resource", kind, 'a text such as "Pod"');
   const [plural, version, group = ""] = parts.toReversed();
   if (parts.length > 3 || !plural || !version || parts.includes("")) {
     throw new TypeError(`${JSON.stringify(path)} is not a resource such as v1/pods or apps/v1/deployments`);
@@ -118,14 +116,28 @@ export function pathOf({ group, version, plural }: GroupVersionResource): string
 }
 
 export function toTarget({ group, version, plural }: Resource<object>): GroupVersionResource {
-  return { group, version, plural };
+  return {
+    group: text("the group of a resource", group),
+    version: text("the version of a resource", version),
+    plural: text("the plural of a resource", plural),
+  };
 }
 
-export function toKey({ namespace, name }: ObjectKey): WitKey {
-  if (!name) throw new TypeError("the key of an object has no name");
-  return { namespace: namespace ?? "", name };
+export function toKey(key: ObjectKey): WitKey {
+  const { namespace, name } = object(
+    "the key of an object",
+    key,
+    "an object with a name, such as its metadata",
+  );
+  if (name === undefined || name === "") throw new TypeError("the key of an object has no name");
+  return {
+    namespace: text("the namespace in the key of an object", namespace ?? ""),
+    name: text("the name in the key of an object", name),
+  };
 }
 
-export function toNamespaces(namespace: string | undefined): Namespaces {
-  return namespace === undefined ? { tag: "all" } : { tag: "one", val: namespace };
+export function toNamespaces(what: string, namespace: string | undefined): Namespaces {
+  return namespace === undefined
+    ? { tag: "all" }
+    : { tag: "one", val: text(`the option namespace of ${what}`, namespace) };
 }

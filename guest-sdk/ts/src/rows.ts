@@ -1,6 +1,7 @@
 // Answers of the cache and the client: pages of rows.
 
 import type { Page, PageRequest, Projection, Row as WitRow } from "oarlock:plugin/types@0.1.0";
+import { pointers, u32 } from "./conversion.js";
 import type { Fields, FieldValues } from "./pointer.js";
 import type { ObjectRef } from "./resource.js";
 
@@ -21,10 +22,10 @@ export interface ListOptions<F extends Fields = Fields> {
   pageSize?: number | undefined;
 }
 
-export function projectionOf(fields: Fields | undefined): Projection {
+export function projectionOf(what: string, fields: Fields | undefined): Projection {
   if (fields === undefined) return { tag: "json" };
-  const pointers = Object.values(fields);
-  return pointers.length === 0 ? { tag: "keys" } : { tag: "fields", val: pointers };
+  const wanted = pointers(`the option fields of ${what}`, fields);
+  return wanted.length === 0 ? { tag: "keys" } : { tag: "fields", val: wanted };
 }
 
 /** Returns what a caller gets for a row: the fields, or the object. */
@@ -35,14 +36,20 @@ export function fromRow(row: WitRow, fields: Fields | undefined): unknown {
   return { ...row.object, fields: Object.fromEntries(values) };
 }
 
+/** Returns the number of objects of a page; 0 if the host chooses it. */
+export function limitOf(what: string, { pageSize = 0 }: ListOptions): number {
+  return u32(`the option pageSize of ${what}`, pageSize);
+}
+
 /** Returns the objects of all pages. Fetches a page when its first object is asked for. */
 export function* allPages(
   fetch: (page: PageRequest) => Page,
-  { fields, pageSize = 0 }: ListOptions,
+  fields: Fields | undefined,
+  limit: number,
 ): IterableIterator<unknown> {
   let continueToken = "";
   do {
-    const page = fetch({ limit: pageSize, continueToken });
+    const page = fetch({ limit, continueToken });
     for (const row of page.rows) yield fromRow(row, fields);
     continueToken = page.continueToken;
   } while (continueToken !== "");

@@ -9,6 +9,7 @@ import type {
   Scope as WitScope,
 } from "oarlock:plugin/metadata@0.1.0";
 import { checkChoice, present, TEXT, type Value } from "./choice.js";
+import { boolean, callback, json, list, object, oneOf, pointers, text } from "./conversion.js";
 import { type Duration, toSeconds } from "./duration.js";
 import { type Added, type Deleted, EventFactory, type Synced, type Updated } from "./event.js";
 import { checkNames } from "./names.js";
@@ -98,6 +99,8 @@ const OPTIONS: Record<keyof WatchOptions<unknown, Fields>, true> = {
   onSynced: true,
 };
 
+const HANDLERS = ["onAdd", "onUpdate", "onDelete", "onSynced"] as const;
+
 const BOOLEAN: Value = { is: "true or false", fits: (value) => typeof value === "boolean" };
 const JSON_VALUE: Value = { is: "a JSON value", fits: isJson };
 const JSON_VALUES: Value = {
@@ -155,17 +158,18 @@ export class Watch {
   /** @internal */
   declared(name: string): Subscription {
     const options = this.handlers;
+    const what = `the watch ${name}`;
     return {
-      name,
+      name: text("the name of a watch", name),
       target: toTarget(this.#resource),
-      namespaces: toNamespaces(options.namespace),
-      labelSelector: options.labelSelector ?? "",
-      conditions: (options.conditions ?? []).map(toCondition),
-      fields: Object.values(options.fields ?? {}),
-      content: options.content ?? "full",
-      resyncSeconds: toSeconds(`the resync of the watch ${name}`, options.resync ?? 0),
-      enqueue: toEnqueue(options.enqueue),
-      ignoreOwnWrites: options.ignoreOwnWrites ?? false,
+      namespaces: toNamespaces(what, options.namespace),
+      labelSelector: text(`the option labelSelector of ${what}`, options.labelSelector ?? ""),
+      conditions: (options.conditions ?? []).map((condition) => toCondition(what, condition)),
+      fields: pointers(`the option fields of ${what}`, options.fields ?? {}),
+      content: oneOf(`the option content of ${what}`, options.content ?? "full", ["metadata", "full"]),
+      resyncSeconds: toSeconds(`the resync of ${what}`, options.resync ?? 0),
+      enqueue: toEnqueue(`the enqueue of ${what}`, options.enqueue),
+      ignoreOwnWrites: boolean(`the option ignoreOwnWrites of ${what}`, options.ignoreOwnWrites ?? false),
     };
   }
 }
@@ -182,7 +186,10 @@ export function watch<T extends object = KubernetesObject, const F extends Field
   const what = `the watch of ${pathOf(watched)}`;
   checkNames(what, options, OPTIONS);
   if (options.content !== undefined) checkNames(what, { [options.content]: true }, CONTENTS, "content");
-  for (const condition of options.conditions ?? []) checkCondition(what, condition);
+  for (const name of HANDLERS) callback(`${name} of ${what}`, options[name]);
+  for (const condition of list(`the option conditions of ${what}`, options.conditions ?? [])) {
+    checkCondition(what, object(`a condition of ${what}`, condition));
+  }
   if (options.enqueue !== undefined) checkEnqueue(`the enqueue of ${what}`, options.enqueue);
   return new Watch(watched, options as WatchOptions<unknown, Fields>);
 }
@@ -218,35 +225,41 @@ function isJson(value: unknown): boolean {
   return ["string", "boolean", "object"].includes(typeof value) || Number.isFinite(value);
 }
 
-function toCondition(condition: Condition): FieldCondition {
-  return { pointer: condition.at, test: toTest(present(condition)) };
+function toCondition(watch: string, condition: Condition): FieldCondition {
+  const pointer = text(`the pointer of a condition of ${watch}`, condition.at);
+  return { pointer, test: toTest(`the condition on ${pointer} of ${watch}`, present(condition)) };
 }
 
-function toTest(test: Condition): Test {
+function toTest(what: string, test: Condition): Test {
+  const toText = (value: Json) => json(what, value);
   if ("exists" in test) return { tag: test.exists ? "exists" : "absent" };
-  if ("equals" in test) return { tag: "equals", val: JSON.stringify(test.equals) };
-  if ("differs" in test) return { tag: "differs", val: JSON.stringify(test.differs) };
-  if ("in" in test) return { tag: "in", val: test.in.map((value) => JSON.stringify(value)) };
-  if ("notIn" in test) return { tag: "not-in", val: test.notIn.map((value) => JSON.stringify(value)) };
-  if ("greater" in test) return { tag: "greater", val: JSON.stringify(test.greater) };
-  return { tag: "less", val: JSON.stringify(test.less) };
+  if ("equals" in test) return { tag: "equals", val: toText(test.equals) };
+  if ("differs" in test) return { tag: "differs", val: toText(test.differs) };
+  if ("in" in test) return { tag: "in", val: test.in.map(toText) };
+  if ("notIn" in test) return { tag: "not-in", val: test.notIn.map(toText) };
+  if ("greater" in test) return { tag: "greater", val: toText(test.greater) };
+  return { tag: "less", val: toText(test.less) };
 }
 
-function toEnqueue(given: Enqueue | undefined): WitEnqueue {
+function toEnqueue(what: string, given: Enqueue | undefined): WitEnqueue {
   if (given === undefined) return { tag: "nothing" };
   if (given === "itself") return { tag: "itself" };
   const enqueue = present(given);
   if ("controllerOwner" in enqueue) {
-    const { controllerOwner: kind, group = "", scope } = enqueue;
-    return { tag: "controller-owner", val: { group, kind, scope: toScope(scope) } };
+    const { controllerOwner, group = "", scope } = enqueue;
+    const kind = text(`the kind in ${what}`, controllerOwner);
+    return {
+      tag: "controller-owner",
+      val: { group: text(`the group in ${what}`, group), kind, scope: toScope(scope) },
+    };
   }
-  if ("pointer" in enqueue) return { tag: "pointer", val: named(enqueue.pointer, enqueue.scope) };
-  if ("label" in enqueue) return { tag: "label", val: named(enqueue.label, enqueue.scope) };
-  return { tag: "key", val: toWit(enqueue.key) };
+  if ("pointer" in enqueue) return { tag: "pointer", val: named(what, enqueue.pointer, enqueue.scope) };
+  if ("label" in enqueue) return { tag: "label", val: named(what, enqueue.label, enqueue.scope) };
+  return { tag: "key", val: toWit(`the key of ${what}`, enqueue.key) };
 }
 
-function named(at: string, scope: Scope | undefined): NamedAt {
-  return { at, scope: toScope(scope) };
+function named(what: string, at: string, scope: Scope | undefined): NamedAt {
+  return { at: text(what, at), scope: toScope(scope) };
 }
 
 function toScope(scope: Scope | undefined): WitScope {

@@ -116,7 +116,9 @@ export class FakeHost {
 
   /** Moves the clock. */
   advance(duration: Duration): void {
-    this.#state.now = new Date(this.#state.now.getTime() + toMs(duration, Number.MAX_SAFE_INTEGER));
+    this.#state.now = new Date(
+      this.#state.now.getTime() + toMs("the argument of advance", duration, Number.MAX_SAFE_INTEGER),
+    );
   }
 
   /** Creates or replaces an object in the cluster, without a notification. */
@@ -187,7 +189,9 @@ export class FakeHost {
   reconcile(key: PartialKey): number | undefined {
     const { reconciler } = this.#plugin;
     if (!reconciler) throw new Error("the plugin exports no reconciler");
-    const outcome = this.#call(() => (reconciler as typeof reconcilerExports).reconcile(toWit(key)));
+    const outcome = this.#call(() =>
+      (reconciler as typeof reconcilerExports).reconcile(toWit("the key that the test gives", key)),
+    );
     return outcome.tag === "requeue-after" ? outcome.val : undefined;
   }
 
@@ -226,7 +230,9 @@ function declared({ name, fields }: Subscription, state: StoredObject) {
 
 function exceptionOf(failure: Failure): unknown {
   const cause = causes.get(failure);
-  if (cause instanceof Retry || cause instanceof Terminal) return cause;
+  // A RetryAfter whose time is wrong becomes another failure.
+  const isRetry = cause instanceof Retry && cause instanceof RetryAfter === (failure.tag === "retry-after");
+  if (isRetry || cause instanceof Terminal) return cause;
   if (failure.tag === "terminal") return new Terminal(failure.val, { cause });
   if (failure.tag === "retry") return new Retry(failure.val, { cause });
   return new RetryAfter(failure.val.afterMs, failure.val.message, { cause });

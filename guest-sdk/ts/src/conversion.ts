@@ -5,6 +5,13 @@
 /** The greatest number that reaches the host: the engine takes numbers of the contract for signed ones. */
 export const MAX_NUMBER = 0x7fff_ffff;
 
+/** The greatest integer of 64 bits, as JavaScript rounds it. Kubernetes has no greater integers. */
+const MAX_INTEGER = 2 ** 63;
+
+/** Begins the digits of a BigInt until its quotes are removed. No text has it: half a surrogate pair. */
+const BIG = "\ud800";
+const QUOTED_BIG = /"\\ud800(-?\d+)"/g;
+
 /** The length up to which a message shows a text. */
 const LONGEST_SHOWN = 100;
 
@@ -89,18 +96,36 @@ export function callback(what: string, value: unknown): void {
   if (value !== undefined && typeof value !== "function") throw wrongType(what, value, "a function");
 }
 
-/** Returns the JSON text of a value. Throws for what JSON cannot say. */
+/**
+ * Returns the JSON text of a value, in which a BigInt is a number.
+ *
+ * Throws a `RangeError` for what JSON cannot say, and for an integer that JavaScript may have rounded when
+ * it read an object: its write would change a field that the plugin did not change.
+ */
 export function json(what: string, value: unknown): string {
+  let hasBig = false;
   const written: string | undefined = JSON.stringify(value, (name: string, part: unknown) => {
     if (!name.isWellFormed()) text(`a name in ${what}`, name);
     if (typeof part === "string" && !part.isWellFormed()) text(place(what, name), part);
-    if (typeof part === "number" && !Number.isFinite(part)) {
-      throw new RangeError(`${place(what, name)} is ${part}, which JSON does not have; give a finite number`);
-    }
-    return part;
+    if (typeof part === "number") checkNumber(what, name, part);
+    if (typeof part !== "bigint") return part;
+    hasBig = true;
+    return `${BIG}${part}`;
   });
   if (written === undefined) throw wrongType(what, value, "a JSON value");
-  return written;
+  return hasBig ? written.replace(QUOTED_BIG, "$1") : written;
+}
+
+function checkNumber(what: string, name: string, number: number): void {
+  if (!Number.isFinite(number)) {
+    throw new RangeError(`${place(what, name)} is ${number}, which JSON does not have; give a finite number`);
+  }
+  if (Number.isInteger(number) && !Number.isSafeInteger(number) && Math.abs(number) <= MAX_INTEGER) {
+    throw new RangeError(
+      `${place(what, name)} is ${number}; JavaScript rounds integers beyond 2^53, so the object may have had ` +
+        "another one: change the other fields with client.patch, or give a BigInt",
+    );
+  }
 }
 
 function place(what: string, name: string): string {

@@ -445,3 +445,60 @@ test("a definition has values of the right types", () => {
     /the option indices of the lister of v1/,
   );
 });
+
+test("an integer that JavaScript may have rounded is not written", () => {
+  const widgets = "example.com/v1/widgets";
+  const host = inPlugin((host) => {
+    const big = { metadata: { name: "w" }, spec: { limit: 2 ** 53, other: 1 } };
+    host.put(widgets, big);
+    const live = client.get<Untyped>(widgets, { name: "w" });
+    assert.equal(live.spec.limit, 2 ** 53, "as it is read");
+    const message =
+      "the member limit in the argument object of client.replace is 9007199254740992; JavaScript rounds " +
+      "integers beyond 2^53, so the object may have had another one: change the other fields with " +
+      "client.patch, or give a BigInt";
+    const changed = { ...live, spec: { ...live.spec, other: 2 } };
+    assert.equal(
+      thrownBy(() => client.replace(widgets, changed)),
+      `RangeError: ${message}`,
+    );
+    for (const write of [client.create, client.apply]) {
+      assert.match(
+        thrownBy(() => write(widgets, big)),
+        /^RangeError: the member limit in /,
+      );
+    }
+    // As texts, the integers of 64 bits at both ends.
+    for (const text of ["-9223372036854775808", "-9007199254740993", "9223372036854775807"]) {
+      const spec = JSON.parse(`{"limit":${text}}`);
+      const patched = thrownBy(() => client.patch(widgets, { name: "w" }, { spec }));
+      assert.match(patched, /^RangeError: the member limit in /, text);
+    }
+    // Safe integers, and numbers that are no integers of 64 bits.
+    client.patch(widgets, { name: "w" }, { spec: { other: [2 ** 53 - 1, 1e300, -0.5] } });
+  });
+  assert.deepEqual(host.get<Untyped>(widgets, { name: "w" })?.spec, {
+    limit: 2 ** 53,
+    other: [2 ** 53 - 1, 1e300, -0.5],
+  });
+});
+
+test("a BigInt is written as a number", () => {
+  const [parse, texts] = [JSON.parse, [] as string[]];
+  inPlugin(() => {
+    JSON.parse = (text: string) => {
+      texts.push(text);
+      return parse(text);
+    };
+    try {
+      const patch = { data: { a: [2n ** 53n + 1n, -(2n ** 60n)], b: '"\\ud8001"', c: "1" } };
+      client.patch(configMaps, key, patch);
+    } finally {
+      JSON.parse = parse;
+    }
+  });
+  assert.equal(
+    texts[0],
+    '{"data":{"a":[9007199254740993,-1152921504606846976],"b":"\\"\\\\ud8001\\"","c":"1"}}',
+  );
+});

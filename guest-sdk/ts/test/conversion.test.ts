@@ -502,3 +502,22 @@ test("a BigInt is written as a number", () => {
     '{"data":{"a":[9007199254740993,-1152921504606846976],"b":"\\"\\\\ud8001\\"","c":"1"}}',
   );
 });
+
+test("the configuration cannot be changed, and few of its values are kept", () => {
+  inPlugin(
+    () => {
+      const all = config.all<Untyped>();
+      assert.throws(() => {
+        all.list[0].name = "b";
+      }, TypeError);
+      assert.throws(() => config.get<Untyped>("/list").push(1), TypeError);
+      assert.equal(config.get("/list/0/name"), "a");
+      const list = config.get("/list");
+      assert.equal(config.get("/list"), list, "it is kept");
+      for (let n = 0; n < 1_000; n++) config.get(`/names/${n}`);
+      assert.notEqual(config.get("/list"), list, "it is read again");
+      assert.deepEqual(config.get("/list"), list);
+    },
+    { config: { list: [{ name: "a" }] } },
+  );
+});

@@ -101,7 +101,8 @@ func (c *Client[T]) Status(verbs ...string) *Client[T] {
 	return c.Subresource("status", verbs...)
 }
 
-// Subresource returns a client for a subresource. In setup, it also declares requests with these verbs.
+// Subresource returns a client for a subresource. In setup, it also declares requests with these verbs. Only
+// whole objects can be listed, created and deleted: List, Create and Delete return ErrInvalid then.
 func (c *Client[T]) Subresource(name string, verbs ...string) *Client[T] {
 	sub := *c
 	sub.subresource = name
@@ -130,6 +131,9 @@ func (c *Client[T]) Get(key ObjectKey) (Object[T], error) {
 // now; empty selectors match all. It reads a page at a time, smaller ones of large objects, and ends after an
 // error. ErrGone means that the API server forgot the state that the pages show: begin again.
 func (c *Client[T]) List(labelSelector, fieldSelector string) iter.Seq2[Object[T], error] {
+	if err := c.ensureWhole("listed"); err != nil {
+		return func(yield func(Object[T], error) bool) { yield(Object[T]{}, err) }
+	}
 	object := func(row types.Row) Object[T] { return objectOf[T](row, c.view) }
 	limit := rowsOfAPage
 	return pages(object, func(page types.PageRequest) (types.Page, error) {
@@ -149,6 +153,9 @@ func (c *Client[T]) List(labelSelector, fieldSelector string) iter.Seq2[Object[T
 // Create creates an object from what encoding/json makes of it. Namespace is empty for cluster-scoped
 // objects.
 func (c *Client[T]) Create(namespace string, object any) (Written, error) {
+	if err := c.ensureWhole("created"); err != nil {
+		return Written{}, err
+	}
 	text, err := json.Marshal(object)
 	if err != nil {
 		return Written{}, err
@@ -197,12 +204,25 @@ func (c *Client[T]) Scale(key ObjectKey, replicas int32) (Written, error) {
 // Delete deletes an object; ErrNotFound if it does not exist. An object with finalizers stays until they
 // are removed.
 func (c *Client[T]) Delete(key ObjectKey, o DeleteOptions) error {
+	if err := c.ensureWhole("deleted"); err != nil {
+		return err
+	}
 	grace := wit.None[uint32]()
 	if o.GracePeriodSeconds != nil {
 		grace = wit.Some(*o.GracePeriodSeconds)
 	}
 	return fault(host.Current().Client.Delete(
 		c.target.wit(), key.wit(), uint8(o.Propagation), grace, o.Preconditions.wit()))
+}
+
+// Without this, c.Status().Delete(…) would delete the object.
+func (c *Client[T]) ensureWhole(whatHappens string) error {
+	if c.subresource == "" {
+		return nil
+	}
+	plural := c.target.Plural
+	return &Error{Kind: ErrInvalid, Message: fmt.Sprintf(
+		"a client of %s/%s was used where %s are %s: only whole objects can be", plural, c.subresource, plural, whatHappens)}
 }
 
 func (c *Client[T]) declare(verbs []string) {

@@ -191,6 +191,19 @@ func TestTheClientWritesWithPreconditions(t *testing.T) {
 	if err := client.Delete(key("x"), oarlock.DeleteOptions{}); !errors.Is(err, oarlock.ErrForbidden) {
 		t.Errorf("unexpected error %v", err)
 	}
+	// These would concern the object, not its status.
+	err = client.Status().Delete(key("x"), oarlock.DeleteOptions{})
+	if want := "invalid: a client of configmaps/status was used where configmaps are deleted: only whole objects can be"; fmt.Sprint(err) != want {
+		t.Errorf("unexpected error %v", err)
+	}
+	if _, err := client.Status().Create("a", whole); !errors.Is(err, oarlock.ErrInvalid) {
+		t.Errorf("unexpected error %v", err)
+	}
+	for _, err := range client.Status().List("", "") {
+		if !errors.Is(err, oarlock.ErrInvalid) {
+			t.Errorf("unexpected error %v", err)
+		}
+	}
 	must(t, client.Delete(key("x"), oarlock.DeleteOptions{Propagation: oarlock.Foreground}))
 	err = client.Delete(key("x"), oarlock.DeleteOptions{})
 	if !errors.Is(err, oarlock.ErrNotFound) || oarlock.IgnoreNotFound(err) != nil {

@@ -96,6 +96,8 @@ def test_a_request_that_is_not_declared_says_what_to_write(plugin: Plugin) -> No
         pytest.raises(NotDeclared, match=r"plugin.client\('v1/pods', \['get', 'delete'\]\)"),
     ):
         pods.delete(ObjectKey("a", "b"))
+    with pytest.raises(ValueError, match="only whole objects have 'delete'"):
+        plugin.client("apps/v1/deployments/status", ["patch", "delete"])
     with pytest.raises(ValueError, match="'watch' is not a verb"):
         plugin.client("v1/pods", ["watch"])  # type: ignore[list-item]
 

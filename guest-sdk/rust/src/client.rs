@@ -120,7 +120,8 @@ impl Client {
         Self::new(T::gvr())
     }
 
-    /// Has requests concern a subresource, such as `status`.
+    /// Has requests concern a subresource, such as `status`. Only whole objects can be listed, created and
+    /// deleted: these requests return `invalid` then.
     pub fn subresource(mut self, name: &str) -> Self {
         name.clone_into(&mut self.subresource);
         self
@@ -199,6 +200,7 @@ impl Client {
     ///
     /// Those of `client.list` in the contract.
     pub fn list<V: FromRow>(&self, namespaces: &Namespaces, matching: Matching<'_>) -> Result<Vec<V>, Error> {
+        self.ensure_whole("listed")?;
         let mut restarts = 0;
         loop {
             match self.all_pages(namespaces, matching) {
@@ -246,6 +248,7 @@ impl Client {
 
     /// Creates an object in a namespace. The object may name it, too, but no other.
     pub(crate) fn create_in(&self, namespace: String, object: &impl Body) -> Result<Written, Error> {
+        self.ensure_whole("created")?;
         let written = client::create(&self.target, &namespace, &object.text()?)?;
         Ok(Written::of(namespace, written))
     }
@@ -344,11 +347,24 @@ impl Client {
     ///
     /// Those of `client.delete` in the contract, except `not-found`.
     pub fn delete(&self, key: &ObjectKey) -> Result<(), Error> {
+        self.ensure_whole("deleted")?;
         let grace_period = self.grace_period.map(whole_seconds);
         match client::delete(&self.target, key, self.propagation, grace_period, &self.preconditions) {
             Ok(()) | Err(Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Without this, `client.status().delete(…)` would delete the object.
+    fn ensure_whole(&self, what_happens: &str) -> Result<(), Error> {
+        let Self { target, subresource, .. } = self;
+        if subresource.is_empty() {
+            return Ok(());
+        }
+        let plural = &target.plural;
+        Err(Error::Invalid(format!(
+            "a client of {plural}/{subresource} was used where {plural} are {what_happens}: only whole objects can be"
+        )))
     }
 }
 

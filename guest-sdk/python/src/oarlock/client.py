@@ -35,6 +35,9 @@ _A_LIST_OF_VERBS = f"a list of verbs, which are {', '.join(_VERBS)}"
 _PATCHES: tuple[str, ...] = get_args(PatchKind)
 _PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
 
+# What a request about a subresource can do.
+_VERBS_OF_SUBRESOURCES: tuple[str, ...] = ("get", "patch", "update")
+
 # The number of objects of a page of a live list: what the host takes if it is asked for none.
 ROWS_OF_A_PAGE = 500
 
@@ -60,6 +63,10 @@ class Client:
         if unknown or not verbs:
             wrong = f"{unknown[0]!r} is not a verb" if unknown else "no verb is declared"
             raise ValueError(f"{what}: {wrong}; the verbs are {', '.join(_VERBS)}")
+        of_whole = [verb for verb in verbs if verb not in _VERBS_OF_SUBRESOURCES]
+        if self.resource.subresource and of_whole:
+            # `delete` would delete the object.
+            raise ValueError(f"{what}: only whole objects have {of_whole[0]!r}; make a client of them, too")
         optional_text(f"{what}: namespace", self.namespace)
 
     def get(self, key: AnyKey) -> dict[str, Any] | None:

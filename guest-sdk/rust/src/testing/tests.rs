@@ -141,7 +141,14 @@ fn requests_change_the_cluster_and_are_recorded() {
     assert_eq!((&object["status"]["ready"], &object["spec"]), (&json!(true), &Value::Null));
     object["metadata"]["finalizers"] = json!(["example.com/wait"]);
     assert_eq!(widgets().replace(&Dynamic(object.clone())).unwrap().namespace, "home");
-    assert!(matches!(widgets().replace(&Dynamic(object)), Err(Error::Conflict(_))));
+    assert!(matches!(widgets().replace(&Dynamic(object.clone())), Err(Error::Conflict(_))));
+    // These would concern the object, not its status.
+    let text = "a client of widgets/status was used where widgets are deleted: only whole objects can be";
+    assert_eq!(widgets().status().delete(&at), Err(Error::Invalid(text.to_owned())));
+    let created = widgets().status().create(&Dynamic(object));
+    assert!(matches!(created, Err(Error::Invalid(_))), "{created:?}");
+    let listed = widgets().status().list::<ObjectRef>(&Namespaces::All, Matching::default());
+    assert!(matches!(listed, Err(Error::Invalid(_))), "{listed:?}");
     widgets().delete(&at).unwrap();
     let going: Vec<Object<Widget>> = widgets().list(&Namespaces::All, Matching::default()).unwrap();
     assert!(going[0].get().unwrap().metadata.deletion_timestamp.is_some());

@@ -71,7 +71,7 @@ oarlock_error reconcile_source(const kind_t *kind, oarlock_key source) {
         bool is_copy = strcmp(copy->object.name, source.name) == 0 && strcmp(copy->object.ns, source.ns) != 0;
         if (!is_copy) continue;
         if (texts_contain(&targets, copy->object.ns)) {
-            texts_add(&copied, copy->object.ns);
+            texts_add(&copied, oarlock_format("%s", copy->object.ns));
             OARLOCK_TRY(update(kind, source, object.json, copy));
         } else {
             OARLOCK_TRY(delete (kind, source, copy->object));

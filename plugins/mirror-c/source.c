@@ -68,7 +68,8 @@ oarlock_error targets_of(const char *source, const char *own_namespace, texts_t 
         const char *ns = rows.row.object.name;
         // Objects cannot be created in a namespace that is being deleted.
         if (rows.row.fields[0] || strcmp(ns, own_namespace) == 0) continue;
-        if (names(mirror_to, ns) || (everywhere && !texts_contain(&excluded, ns))) texts_add(targets, ns);
+        if (!names(mirror_to, ns) && (!everywhere || texts_contain(&excluded, ns))) continue;
+        texts_add(targets, oarlock_format("%s", ns));
     }
     return rows.error;
 }

@@ -4,8 +4,8 @@
 // host calls.
 //
 // Strings are NUL-terminated UTF-8. Those that the SDK gives to a plugin live until the function that the
-// host called returns; copy what is kept longer. Those that a plugin gives to the SDK are only read. So a
-// plugin frees nothing.
+// host called returns, those of a row only until the next call of oarlock_next; copy what is kept longer.
+// Those that a plugin gives to the SDK are only read. So a plugin frees nothing.
 //
 // JSON is text: a field that holds the string `a` is "\"a\"". oarlock_json_* reads it.
 
@@ -324,13 +324,17 @@ typedef struct {
 //     oarlock_rows rows = oarlock_cache_list("pods", NULL, "app=web", (oarlock_select){0});
 //     while (oarlock_next(&rows)) use(rows.row.object.name);
 //     if (rows.error.code) return rows.error;
+//
+// A row and its strings live until the next call of oarlock_next with the same `rows`, so that an iteration
+// needs the memory of one page, however many there are. Copy what is kept: oarlock_format("%s", name).
 typedef struct {
     oarlock_row row;
     oarlock_error error;
     struct oarlock_rows_state *state;
 } oarlock_rows;
 
-// Goes to the next object. Returns false at the end, or after an error.
+// Goes to the next object, and frees the row before. Returns false at the end, or after an error; then the
+// row is empty.
 bool oarlock_next(oarlock_rows *rows);
 
 // Reads one object. Sets `found` to whether the cache has it.
@@ -500,13 +504,15 @@ const char *oarlock_format(const char *format, ...);
 
 // === Memory ===
 
-// Returns memory that lives until the function that the host called returns, as all strings of the SDK do.
+// Returns memory that lives until the function that the host called returns.
 void *oarlock_alloc(size_t size);
 
-// Frees early, in a function that handles many objects: what the SDK gave between begin and end is freed.
+// Frees early, in a function that handles many objects: what the SDK gave between begin and end is freed. An
+// iteration that began before `begin` goes on after `end`.
 typedef struct {
     void *chunk;
     size_t used;
+    void *area;
 } oarlock_scope;
 
 oarlock_scope oarlock_scope_begin(void);

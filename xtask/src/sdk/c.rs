@@ -23,7 +23,7 @@ pub(crate) fn check() -> Result<()> {
     })
 }
 
-/// Checks the format of the SDK, of the plugins and templates that use it.
+/// Checks the format of the SDK, and of the plugins, templates and fixtures that use it.
 fn format(sdk: &Path) -> Result<()> {
     let requirements = fs::read_to_string(sdk.join("test/requirements.txt"))
         .context("cannot read requirements.txt of the SDK for C")?;
@@ -37,6 +37,7 @@ fn format(sdk: &Path) -> Result<()> {
         "templates/c/handler/test",
         "templates/c/reconciler",
         "templates/c/reconciler/test",
+        "tests/fixtures/uses-sdk-c",
     ];
     folders.extend(others.map(|folder| checkout::root().join(folder)));
     for folder in folders {

@@ -3,7 +3,6 @@ package oarlock
 import (
 	"errors"
 	"math"
-	"strings"
 	"time"
 
 	"oarlock.dev/sdk/internal/host"
@@ -131,7 +130,7 @@ func (e *terminal) Unwrap() error { return e.err }
 // failure returns what the host does about an error.
 func failure(err error) types.Failure {
 	// The host ends an instance that passes something else than UTF-8.
-	message := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	message := host.Valid(err.Error())
 	var later *retryAfter
 	var never *terminal
 	var failed *Error

@@ -3,6 +3,7 @@ package oarlock
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ func TestAnErrorBecomesTheFailureThatItAsksFor(t *testing.T) {
 		{&Error{Kind: ErrConflict, Message: "x"}, "retry: conflict: x"},
 		{throttled, "after 2: throttled: slow down"},
 		{&Error{Kind: ErrThrottled, Message: "x"}, "retry: throttled: x"},
+		{errors.New("half \xc3"), "retry: half \uFFFD"},
+		{Terminal(errors.New("half \xc3")), "terminal: half \uFFFD"},
+		{RetryAfter(math.MaxInt64, plain), "after 4294967295: broken"},
 	} {
 		if got := show(failure(c.err)); got != c.want {
 			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
@@ -36,6 +40,22 @@ func TestAnErrorBecomesTheFailureThatItAsksFor(t *testing.T) {
 	}
 	if !errors.Is(Terminal(ErrConflict), ErrConflict) || !errors.Is(RetryAfter(0, ErrGone), ErrGone) {
 		t.Error("the cause is not found")
+	}
+}
+
+func TestADurationIsRoundedUpToMilliseconds(t *testing.T) {
+	for duration, want := range map[time.Duration]uint32{
+		math.MinInt64: 0, -1: 0, 0: 0,
+		1: 1, time.Millisecond: 1, time.Millisecond + 1: 2,
+		math.MaxUint32 * time.Millisecond:   math.MaxUint32,
+		math.MaxUint32*time.Millisecond + 1: math.MaxUint32,
+		math.MaxInt64 - time.Millisecond:    math.MaxUint32,
+		math.MaxInt64 - time.Millisecond/2:  math.MaxUint32,
+		math.MaxInt64:                       math.MaxUint32,
+	} {
+		if got := milliseconds(duration); got != want {
+			t.Errorf("%d ns: got %d, want %d", duration, got, want)
+		}
 	}
 }
 

@@ -3,8 +3,6 @@
 package host
 
 import (
-	"strings"
-
 	"oarlock.dev/sdk/internal/collector"
 	cache "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_cache"
 	client "oarlock.dev/sdk/internal/wit/imports/oarlock_plugin_client"
@@ -23,8 +21,8 @@ import (
 func init() {
 	collector.Start()
 	Install(&Imports{
-		Event: boundEvent{}, Cache: boundCache{}, Client: boundClient{}, Queue: boundQueue{},
-		Output: boundOutput{}, Clock: boundClock{},
+		Event: boundEvent{}, Cache: boundCache{}, Client: CollectingClient{boundClient{}}, Queue: boundQueue{},
+		Output: ValidOutput{boundOutput{}}, Clock: boundClock{},
 		Config: func() string { return before(config.Json)() },
 	})
 }
@@ -32,13 +30,6 @@ func init() {
 // before collects garbage, if there is much, and returns the function of the host to call.
 func before[F any](function F) F {
 	collector.BeforeCall()
-	return function
-}
-
-// beforeRequest collects garbage, if there is much, and returns the function of the host to call. A request
-// takes milliseconds, and its body may be large, so it looks each time.
-func beforeRequest[F any](function F) F {
-	collector.Collect()
 	return function
 }
 
@@ -120,31 +111,31 @@ func (boundCache) WaitUntilSeen(lister, resourceVersion string, timeoutMs uint32
 type boundClient struct{}
 
 func (boundClient) Get(target types.GroupVersionResource, key types.ObjectKey, subresource string) (string, error) {
-	return after(beforeRequest(client.Get)(target, key, subresource), func(text string) int { return len(text) })
+	return after(client.Get(target, key, subresource), func(text string) int { return len(text) })
 }
 
 func (boundClient) List(target types.GroupVersionResource, namespaces types.Namespaces, labels, fields string, projection types.Projection, page types.PageRequest) (types.Page, error) {
-	return after(beforeRequest(client.List)(target, namespaces, labels, fields, projection, page), ofPage)
+	return after(client.List(target, namespaces, labels, fields, projection, page), ofPage)
 }
 
 func (boundClient) Create(target types.GroupVersionResource, namespace, json string) (client.Written, error) {
-	return after(beforeRequest(client.Create)(target, namespace, json), none)
+	return after(client.Create(target, namespace, json), none)
 }
 
 func (boundClient) Apply(target types.GroupVersionResource, key types.ObjectKey, subresource, json string, force bool, preconditions client.Preconditions) (client.Written, error) {
-	return after(beforeRequest(client.Apply)(target, key, subresource, json, force, preconditions), none)
+	return after(client.Apply(target, key, subresource, json, force, preconditions), none)
 }
 
 func (boundClient) Patch(target types.GroupVersionResource, key types.ObjectKey, subresource string, kind uint8, body string, preconditions client.Preconditions) (client.Written, error) {
-	return after(beforeRequest(client.Patch)(target, key, subresource, kind, body, preconditions), none)
+	return after(client.Patch(target, key, subresource, kind, body, preconditions), none)
 }
 
 func (boundClient) Replace(target types.GroupVersionResource, key types.ObjectKey, subresource, json string) (client.Written, error) {
-	return after(beforeRequest(client.Replace)(target, key, subresource, json), none)
+	return after(client.Replace(target, key, subresource, json), none)
 }
 
 func (boundClient) Delete(target types.GroupVersionResource, key types.ObjectKey, propagation uint8, gracePeriod wit.Option[uint32], preconditions client.Preconditions) error {
-	return done(beforeRequest(client.Delete)(target, key, propagation, gracePeriod, preconditions))
+	return done(client.Delete(target, key, propagation, gracePeriod, preconditions))
 }
 
 type boundQueue struct{}
@@ -157,34 +148,22 @@ func (boundQueue) AddAfter(key queue.WorkKey, delayMs uint32) error {
 	return done(before(queue.AddAfter)(key, delayMs))
 }
 
-// valid returns a text for people as UTF-8. A string of Go may be no text, such as the half of one, and the
-// host ends an instance that passes it.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
-
-func validEntries(entries []types.Entry) []types.Entry {
-	made := make([]types.Entry, len(entries))
-	for i, entry := range entries {
-		made[i] = types.Entry{Name: valid(entry.Name), Value: valid(entry.Value)}
-	}
-	return made
-}
-
 type boundOutput struct{}
 
 func (boundOutput) Emit(target types.GroupVersionResource, regarding types.ObjectRef, kind string, eventType uint8, reason, note string) error {
-	return done(before(events.Emit)(target, regarding, kind, eventType, reason, valid(note)))
+	return done(before(events.Emit)(target, regarding, kind, eventType, reason, note))
 }
 
 func (boundOutput) CounterAdd(name string, by float64, labels []types.Entry) error {
-	return done(before(metrics.CounterAdd)(name, by, validEntries(labels)))
+	return done(before(metrics.CounterAdd)(name, by, labels))
 }
 
 func (boundOutput) GaugeSet(name string, value float64, labels []types.Entry) error {
-	return done(before(metrics.GaugeSet)(name, value, validEntries(labels)))
+	return done(before(metrics.GaugeSet)(name, value, labels))
 }
 
 func (boundOutput) Log(level uint8, message string, pairs []types.Entry) {
-	before(log.Log)(level, valid(message), validEntries(pairs))
+	before(log.Log)(level, message, pairs)
 }
 
 func (boundOutput) Enabled(level uint8) bool {

@@ -33,7 +33,7 @@ func CallFor[T any](function func(Guest) (T, error)) wit.Result[T, types.Failure
 func CallForText[T any](function func(Guest) (T, error)) wit.Result[T, string] {
 	value, err := call(function)
 	if err != nil {
-		return wit.Err[T](err.Error())
+		return wit.Err[T](Valid(err.Error()))
 	}
 	return wit.Ok[T, string](value)
 }

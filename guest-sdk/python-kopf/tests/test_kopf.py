@@ -176,6 +176,29 @@ def test_the_event_of_an_exception_is_unicode() -> None:
     assert [(event.reason, event.note) for event in host.events] == [("ValueError", "a\ufffd")]
 
 
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("x" * 1024, "x" * 1024),
+        ("x" * 1025, "x" * 1024),
+        ("é" * 600, "é" * 512),
+        # A character that does not fit is left out.
+        ("x" + "é" * 600, "x" + "é" * 511),
+        ("xx" + "😀" * 600, "xx" + "😀" * 255),
+    ],
+    ids=["fits", "ascii", "two bytes", "odd", "four bytes"],
+)
+def test_the_message_of_an_event_is_cut_at_1024_bytes(message: str, shown: str) -> None:
+    @kopf.on.create("pods")
+    def create(body: kopf.Body, **_: Any) -> None:
+        kopf.info(body, reason="Created", message=message)
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod())
+        host.run()
+    assert [event.note for event in host.events] == [shown]
+
+
 def fail(error: Exception) -> None:
     raise error
 

@@ -16,6 +16,9 @@ from .structs import Body
 _F = TypeVar("_F", bound=Callable[..., Any])
 Objects = MutableMapping[str, Any] | Iterable[MutableMapping[str, Any]]
 
+#: The host refuses a longer message of an Event.
+MAX_MESSAGE_BYTES = 1024
+
 #: The resources of the operator, by group and kind's lower-case name or plural.
 resources: dict[tuple[str, str], Resource] = {}
 
@@ -28,7 +31,7 @@ def event(objs: Any, *, type: str, reason: str, message: str = "") -> None:
         resource = resources.get((group, kind.lower())) or _guess(body)
         recorder = EventRecorder(resource, kind)
         record = recorder.warning if type == "Warning" else recorder.normal
-        record(body, reason, text("message", message)[:1024])
+        record(body, reason, _cut(text("message", message)))
 
 
 def info(objs: Any, *, reason: str, message: str = "") -> None:
@@ -81,6 +84,11 @@ def subhandler(*, id: str | None = None, **options: Any) -> Callable[[_F], _F]:
         return function
 
     return decorate
+
+
+def _cut(message: str) -> str:
+    """Return the longest beginning of a message that the host accepts, which counts bytes of UTF-8."""
+    return message.encode()[:MAX_MESSAGE_BYTES].decode(errors="ignore")
 
 
 def _each(objs: Any) -> Iterator[Any]:

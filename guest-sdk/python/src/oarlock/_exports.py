@@ -17,7 +17,7 @@ from wit_world.imports.types import Failure_Retry, Failure_RetryAfter, Failure_T
 
 from . import _host, log
 from ._describe import describe
-from ._failures import CallFailure, failure_of, keep_sources, last_line, traceback_of
+from ._failures import CallFailure, failure_of, keep_sources, text_of, traceback_of
 from ._wit import WitHost
 from .event import Added, Deleted, Synced, Updated, begin
 from .log import connect_logging
@@ -71,7 +71,8 @@ class _Instance:
                 self.plugin.start()
                 self.has_started = True
             return handle(self.plugin, argument)
-        except Exception as error:
+        # Of sys.exit() too: an exception that is raised further ends the instance with a trap.
+        except BaseException as error:
             raise Err(_failure(failure_of(error))) from error
         finally:
             begin(None)
@@ -89,9 +90,9 @@ class _Metadata:
             self.instance.plugin.start()
             self.instance.has_started = True
             return describe(self.instance.plugin)
-        except Exception as error:
+        except BaseException as error:
             log.error(traceback_of(error))
-            raise Err(last_line(error)) from error
+            raise Err(text_of(error)) from error
 
 
 class _Handler:

@@ -35,17 +35,17 @@ class CallFailure(NamedTuple):
 _LASTING = (Invalid, LimitExceeded, NoHost, NotDeclared)
 
 
-def failure_of(error: Exception) -> CallFailure:
+def failure_of(error: BaseException) -> CallFailure:
     """Return the failure for an exception. An exception that no one raised on purpose is logged."""
     try:
         return _failure_of(error)
-    except Exception as other:
+    except BaseException as other:
         # The exception itself is wrong: the plugin has changed its delay to something else, for example.
         log.error(traceback_of(other))
-        return CallFailure("retry", last_line(other))
+        return CallFailure("retry", text_of(other))
 
 
-def _failure_of(error: Exception) -> CallFailure:
+def _failure_of(error: BaseException) -> CallFailure:
     text = printable(error) or type(error).__name__
     if isinstance(error, Terminal):
         return CallFailure("terminal", text)
@@ -58,7 +58,7 @@ def _failure_of(error: Exception) -> CallFailure:
     if isinstance(error, Failure):
         return CallFailure("retry", text)
     log.error(traceback_of(error))
-    return CallFailure("retry", last_line(error))
+    return CallFailure("retry", text_of(error))
 
 
 def traceback_of(error: BaseException) -> str:
@@ -73,6 +73,14 @@ def traceback_of(error: BaseException) -> str:
 def last_line(error: BaseException) -> str:
     """Return the type and the message of an exception."""
     return printable("".join(traceback.format_exception_only(type(error), error)).strip())
+
+
+def text_of(error: BaseException) -> str:
+    """Return the text of a failure: the exception, and what to raise in place of one that ends a process."""
+    if isinstance(error, Exception):
+        return last_line(error)
+    advice = "it ends the call, not the plugin: raise Retry, or Terminal to park the object"
+    return f"{last_line(error)} ({advice})"
 
 
 def _is_of_the_sdk(frame: TracebackType) -> bool:

@@ -1,4 +1,5 @@
-// Tests of the memory of iterations: a row lives until the next call of oarlock_next, a page until the next one.
+// Tests of the memory of iterations: a row lives until the next call of oarlock_next, a page until the next
+// page.
 
 #include <sanitizer/asan_interface.h>
 #include <string.h>

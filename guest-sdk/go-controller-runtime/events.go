@@ -2,6 +2,7 @@ package oarlockctrl
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,7 +13,11 @@ import (
 	oarlock "oarlock.dev/sdk"
 )
 
-// events records Events through the host. Annotations of Events are dropped.
+// longestNote is the number of bytes that the note of an Event has at most in the API group events.k8s.io,
+// which the host uses. The older API group, which controller-runtime may use, takes longer messages.
+const longestNote = 1024
+
+// events records Events through the host. Annotations of Events are dropped, and long messages are cut.
 type events struct {
 	*hosted
 }
@@ -31,7 +36,7 @@ func (e *events) Event(object runtime.Object, eventType, reason, message string)
 		if eventType == corev1.EventTypeWarning {
 			of = oarlock.Warning
 		}
-		err = recorder.Event(refOf(obj), of, reason, message)
+		err = recorder.Event(refOf(obj), of, reason, cut(message))
 	}
 	if err != nil {
 		e.GetLogger().Error(err, "no Event recorded", "reason", reason)
@@ -61,6 +66,18 @@ func (e *newEvents) Eventf(regarding, _ runtime.Object, eventType, reason, _, no
 // AnnotatedEventf records an Event.
 func (e *newEvents) AnnotatedEventf(regarding, _ runtime.Object, _ map[string]string, eventType, reason, _, note string, arguments ...any) {
 	e.events.Eventf(regarding, eventType, reason, note, arguments...)
+}
+
+// cut returns the begin of a message, at the end of a character.
+func cut(message string) string {
+	if len(message) <= longestNote {
+		return message
+	}
+	end := longestNote
+	for end > longestNote-utf8.UTFMax && !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end]
 }
 
 func refOf(obj ctrlclient.Object) oarlock.ObjectRef {

@@ -167,9 +167,7 @@ impl Charge {
             "{bytes} more bytes of {name} exceed the {share} bytes that the host holds of them for one plugin"
         );
         Err(match self.of {
-            Use::WorkQueue | Use::Events => {
-                Error::Throttled(ThrottledInfo { message, retry_after_ms: None })
-            }
+            Use::WorkQueue | Use::Events => Error::Throttled(ThrottledInfo { message, retry_after_ms: None }),
             Use::Requests | Use::Metrics | Use::ReadSets | Use::OwnWrites => Error::LimitExceeded(message),
         })
     }

@@ -15,7 +15,7 @@ use kube::{
     config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use oarlock_controller::runtime::ClientMetrics;
-use oarlock_informer::list_watch::transport::{self, Outages};
+use oarlock_informer::list_watch::transport::{self, Outages, TokenFile};
 
 use self::check::{Refusal, check};
 use crate::{
@@ -26,6 +26,10 @@ use crate::{
 
 /// The source of a configuration that is not a file.
 const IN_CLUSTER: &str = "this Pod's ServiceAccount";
+
+/// What to do about a token file that has no token.
+const TOKEN_FILE_HINT: &str = "check that the file exists, that this user may read it, and that its text is \
+                               one token";
 
 /// The pause between two first requests of a Pod.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
@@ -50,7 +54,8 @@ pub(crate) async fn connect(
 ) -> Result<Connection, Failure> {
     let (config, source) = configure(args, environment).await?;
     let connection = client(config, acknowledged_within).map_err(|error| {
-        Failure::caller(anyhow::Error::new(error).context(format!("{source} cannot be used")))
+        let hint = matches!(error, transport::Error::TokenFile(_)).then_some(TOKEN_FILE_HINT);
+        Failure::caller(anyhow::Error::new(error).context(format!("{source} cannot be used"))).hint_if(hint)
     })?;
     // A Pod that ends would be started again later and later. Other callers see the error at once.
     until_answered(source == IN_CLUSTER, async || check(&connection, &source).await).await?;
@@ -93,6 +98,14 @@ pub(crate) fn client(
     };
     let client = transport::client_with(config, options)?;
     Ok(Connection { client, metrics, outages, server })
+}
+
+/// Returns the token file of a configuration, if its requests have the token in it.
+pub(crate) fn token_file(config: &Config) -> Result<Option<TokenFile>, Failure> {
+    TokenFile::of(&config.auth_info).map_err(|error| {
+        Failure::caller(anyhow::Error::new(error).context("the kubeconfig cannot be used"))
+            .hint(TOKEN_FILE_HINT)
+    })
 }
 
 /// Finds the configuration. Also returns a description of its source.
@@ -177,6 +190,12 @@ fn explain(error: KubeconfigError, source: &str) -> Failure {
     let (what, hint) = match &error {
         KubeconfigError::ReadConfig(io, _) if io.kind() == std::io::ErrorKind::NotFound => {
             ("does not exist", "name another with --kubeconfig or KUBECONFIG")
+        }
+        KubeconfigError::ReadConfig(io, _) if io.kind() == std::io::ErrorKind::IsADirectory => {
+            ("is a folder", "name the file in it with --kubeconfig or KUBECONFIG")
+        }
+        KubeconfigError::ReadConfig(io, _) if io.kind() == std::io::ErrorKind::InvalidData => {
+            ("is not a text file", "a kubeconfig is YAML: name another file with --kubeconfig or KUBECONFIG")
         }
         KubeconfigError::ReadConfig(..) => ("cannot be read", "check that this user may read the file"),
         KubeconfigError::CurrentContextNotSet => {

@@ -13,7 +13,9 @@ pub mod api {
 /// The HTTP client of the implementation over HTTP.
 pub mod transport {
     pub use crate::outages::Outages;
-    pub use crate::transport::{Error, Options, RequestMetrics, client, client_with};
+    pub use crate::transport::{
+        Error, Options, RequestMetrics, TokenFile, TokenFileError, client, client_with,
+    };
 }
 
 use std::sync::Arc;

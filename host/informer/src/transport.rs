@@ -2,10 +2,12 @@
 //!
 //! The default `kube::Client` retries some failures, which the reflector would then not see (RL-74). It also
 //! has no keep-alive, so that a watch waits forever if its server disappears without closing the connection
-//! (RL-70). This client differs in these two points only; credentials, TLS and headers are kube's.
+//! (RL-70). This client differs in these two points, and in how it reads a [token file](TokenFile); other
+//! credentials, TLS and headers are kube's.
 
 mod pools;
 mod resolver;
+mod token_file;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,6 +29,7 @@ use tower::{BoxError, Service, ServiceBuilder};
 
 use self::pools::Pools;
 use self::resolver::Resolver;
+pub use self::token_file::{TokenFile, TokenFileError};
 use crate::outages::Outages;
 
 /// HTTP/2: a ping after this long without a frame.
@@ -54,6 +57,9 @@ pub enum Error {
     /// Certificates, credentials or headers are not usable.
     #[error("cannot make a client for the API server")]
     Config(#[source] kube::Error),
+    /// The file with the token has none.
+    #[error(transparent)]
+    TokenFile(#[from] TokenFileError),
 }
 
 type Connector = TimeoutConnector<HttpsConnector<HttpConnector<Resolver>>>;
@@ -117,10 +123,16 @@ pub fn client_with(config: Config, options: Options) -> Result<kube::Client, Err
         connector(&config, acknowledged_within.unwrap_or(TCP_USER_TIMEOUT)).map_err(Error::Config)?;
     let pools = Pools::new(&watches, &others);
     let runs_program = config.auth_info.exec.is_some();
+    let token_file = TokenFile::of(&config.auth_info)?;
+    let other_credentials = match &token_file {
+        Some(_) => None,
+        None => config.auth_layer().map_err(Error::Config)?,
+    };
     let service = ServiceBuilder::new()
         .option_layer(runs_program.then(|| MapFutureLayer::new(in_a_task)))
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer().map_err(Error::Config)?)
+        .option_layer(token_file.map(TokenFile::layer))
+        .option_layer(other_credentials)
         .layer(config.extra_headers_layer().map_err(Error::Config)?)
         .map_err(BoxError::from)
         .service(Observed { pools, metrics, outages });
@@ -278,6 +290,32 @@ mod tests {
             Some(error.downcast_ref::<std::io::Error>().map(std::io::Error::kind))
         });
         assert_eq!(kind.flatten().last(), Some(std::io::ErrorKind::TimedOut));
+    }
+
+    #[tokio::test]
+    async fn a_request_has_the_trimmed_token_of_the_token_file() {
+        let path = std::env::temp_dir().join(format!("oarlock-transport-token-{}", std::process::id()));
+        std::fs::write(&path, "the-token\n").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+        config.auth_info.token_file = Some(path.display().to_string());
+        let client = client(config).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let server = async {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                connection.read_buf(&mut request).await.unwrap();
+            }
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            connection.write_all(answer).await.unwrap();
+            String::from_utf8(request).unwrap()
+        };
+        let both = async { tokio::join!(server, client.send(get("/api"))) };
+        let limit = Duration::from_secs(60);
+        let (request, answer) = tokio::time::timeout(limit, both).await.expect("no answer within the limit");
+        assert_eq!(answer.unwrap().status(), 200);
+        assert!(request.contains("authorization: Bearer the-token\r\n"), "{request}");
     }
 
     #[tokio::test]

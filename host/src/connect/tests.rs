@@ -56,6 +56,50 @@ async fn a_missing_kubeconfig_is_reported() {
     ");
 }
 
+#[tokio::test]
+async fn a_folder_and_a_file_that_is_no_text_are_no_kubeconfig() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    std::fs::write(&file, [0xc3, 0x28, 0xff]).unwrap();
+    let refused = async |path: &Path| {
+        let failure = connect(&args(Some(path)), &Environment::default(), None).await.err().unwrap();
+        failure.text().replace(&folder.path().display().to_string(), "FOLDER")
+    };
+    insta::assert_snapshot!(refused(folder.path()).await, @"
+    kubeconfig FOLDER is a folder: Is a directory (os error 21)
+    hint: name the file in it with --kubeconfig or KUBECONFIG
+    ");
+    insta::assert_snapshot!(refused(&file).await, @"
+    kubeconfig FOLDER/config is not a text file: Invalid UTF-8
+    hint: a kubeconfig is YAML: name another file with --kubeconfig or KUBECONFIG
+    ");
+}
+
+#[tokio::test]
+async fn a_token_file_without_a_token_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    let refused = async || {
+        let user = format!("tokenFile: {:?}", token.display().to_string());
+        let text = refused(&kubeconfig("http://127.0.0.1:1", &user)).await;
+        text.replace(&token.display().to_string(), "TOKEN")
+    };
+    insta::assert_snapshot!(refused().await, @"
+    kubeconfig FILE cannot be used: the token file TOKEN cannot be read: No such file or directory (os error 2)
+    hint: check that the file exists, that this user may read it, and that its text is one token
+    ");
+    std::fs::write(&token, "\n").unwrap();
+    insta::assert_snapshot!(refused().await, @"
+    kubeconfig FILE cannot be used: the token file TOKEN is empty
+    hint: check that the file exists, that this user may read it, and that its text is one token
+    ");
+    std::fs::write(&token, "one\ntwo\n").unwrap();
+    insta::assert_snapshot!(refused().await, @"
+    kubeconfig FILE cannot be used: the token file TOKEN has several lines or control characters, which no token has
+    hint: check that the file exists, that this user may read it, and that its text is one token
+    ");
+}
+
 #[test]
 fn of_several_kubeconfigs_missing_ones_are_skipped() {
     let (file, missing) = (tempfile::NamedTempFile::new().unwrap(), PathBuf::from("/nonexistent/config"));

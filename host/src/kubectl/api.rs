@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use http::{HeaderValue, header::USER_AGENT};
+use kube::client::ClientBuilder;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, Config};
 
 use crate::args::{ClusterChoice, Environment, NamespaceName};
-use crate::connect::user_config;
+use crate::connect::{token_file, user_config};
 use crate::control_client::{Names, SHADOW};
 use crate::failure::Failure;
 
@@ -92,9 +93,19 @@ impl ApiServer {
         ));
         config.connect_timeout = Some(CONNECT_LIMIT);
         config.read_timeout = Some(ANSWER_LIMIT);
-        let client = Client::try_from(config.clone()).map_err(|error| {
+        let unusable = |error: kube::Error| {
             Failure::caller(anyhow::Error::new(error).context(format!("{source} cannot be used")))
-        })?;
+        };
+        let client = match token_file(&config)? {
+            None => Client::try_from(config.clone()).map_err(unusable)?,
+            Some(token_file) => {
+                // kube does not trim the token. A login command would come after the file.
+                let mut others = config.clone();
+                (others.auth_info.token_file, others.auth_info.exec) = (None, None);
+                let builder = ClientBuilder::try_from(others).map_err(unusable)?;
+                builder.with_layer(&token_file.layer()).build()
+            }
+        };
         let namespace = match namespace {
             Some(NamespaceName(name)) => name.clone(),
             None => config.default_namespace.clone(),

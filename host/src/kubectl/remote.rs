@@ -11,6 +11,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use super::{ApiServer, Place, failure};
 use crate::args::{NamespaceName, RemoteChoice};
+use crate::connect::token_file;
 use crate::control_client::{Address, ControlClient, Credentials, Leader, Place as HostPlace, Remote, trust};
 use crate::failure::Failure;
 
@@ -114,6 +115,9 @@ fn given(url: &str) -> Result<Address, Failure> {
 /// Returns the header with the token that the kubeconfig provides: written there or in a file, or by a login
 /// command. None if the user has a certificate, or a password, which only the API server may see.
 async fn bearer(config: &Config) -> Result<Option<HeaderValue>, Failure> {
+    if let Some(mut token_file) = token_file(config)? {
+        return Ok(Some(token_file.header()));
+    }
     let Some(layer) = config.auth_layer().map_err(failure)? else { return Ok(None) };
     // The layer that authenticates requests, over a service that returns the header.
     let seen = layer.layer(service_fn(|request: Request<Body>| async move {
@@ -203,7 +207,7 @@ mod tests {
         assert_eq!(credentials.header(), "Bearer first");
         assert!(credentials.header().is_sensitive());
         assert!(!credentials.renew().await.unwrap());
-        std::fs::write(&file, "second").unwrap();
+        std::fs::write(&file, "second\n").unwrap();
         assert!(credentials.renew().await.unwrap());
         assert_eq!(credentials.header(), "Bearer second");
         assert!(credentials.header().is_sensitive());

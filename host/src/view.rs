@@ -122,6 +122,8 @@ pub(crate) struct RecordView {
     /// Whether it has values of Secrets.
     pub(crate) exact: bool,
     pub(crate) state: String,
+    /// Why it has failed.
+    pub(crate) reason: Option<String>,
 }
 
 /// The writes of a plugin, compared with those of its shadow.

@@ -53,6 +53,26 @@ impl RecordConfig {
         path.ends_with('/') || path.contains("{plugin}") || self.path.is_dir()
     }
 
+    /// Returns the file that has the place of a folder in the path, so that no record can be created.
+    #[must_use]
+    pub fn file_in_place_of_a_folder(&self) -> Option<PathBuf> {
+        let record = self.file("{plugin}");
+        let folders = record.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+        let existing = folders.map(Path::to_owned).find(|it| it.exists());
+        existing.filter(|it| !it.is_dir())
+    }
+
+    /// Returns the configuration of a file.
+    fn of_file(&self, file: PathBuf, plugin: &Arc<str>, budget: &Budget) -> record::Config {
+        record::Config {
+            file,
+            budget: budget.clone(),
+            secrets: self.secrets,
+            plugin: plugin.clone(),
+            host: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
     /// Creates the file, under the first name that is free.
     fn create(
         &self,
@@ -65,13 +85,7 @@ impl RecordConfig {
         }
         let mut number = 1;
         loop {
-            let config = record::Config {
-                file: numbered(&first, number),
-                budget: budget.clone(),
-                secrets: self.secrets,
-                plugin: plugin.clone(),
-                host: env!("CARGO_PKG_VERSION"),
-            };
+            let config = self.of_file(numbered(&first, number), plugin, budget);
             match record::Recorder::create(config) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < MOST_FILES => {
                     number += 1;
@@ -100,20 +114,22 @@ impl Recordings {
         Self { config, tasks, drain, reporter, budgets: Mutex::default() }
     }
 
-    /// Starts the record of a plugin. Without a file that can be written, the plugin runs without a record.
+    /// Starts the record of a plugin. Without a file that can be written, the plugin runs all the same, and
+    /// its record has failed.
     pub(crate) fn start(&self, plugin: &Arc<str>) -> Option<record::Recorder> {
         let Self { config, tasks, drain, reporter, budgets } = self;
         let is_other = config.plugin.as_ref().is_some_and(|only| **only != **plugin);
         if is_other || shadow::serving_of(plugin).is_some() {
             return None;
         }
+        let reporter = reporter.about(plugin, 0);
         if config.plugin.is_none() && !config.is_for_several() {
-            tracing::warn!(%plugin, file = %config.path.display(), "the plugin is not recorded: the file is for one plugin");
+            let message = "the file is for one plugin, and --record-plugin names none".to_owned();
+            reporter.report(failed(&config.path, message));
             return None;
         }
         let budget =
             budgets.lock().entry(plugin.clone()).or_insert_with(|| Budget::new(config.limit)).clone();
-        let reporter = reporter.about(plugin, 0);
         let event = HostEvent::RecordLimitReached {
             file: config.file(plugin).display().to_string(),
             limit: config.limit,
@@ -125,14 +141,18 @@ impl Recordings {
                 return None;
             }
             Err(error) => {
-                tracing::error!(%plugin, path = %config.path.display(), %error, "the plugin is not recorded");
-                return None;
+                let file = config.file(plugin);
+                reporter.report(failed(&file, error.to_string()));
+                let config = config.of_file(file, plugin, &budget);
+                return Some(record::Recorder::failed(config, error.to_string()));
             }
         };
-        let writer = writer.when_full(move || reporter.report(event));
+        let full = reporter.clone();
+        let writer = writer.when_full(move || full.report(event));
         let file = recorder.progress().view().file;
         tracing::info!(%plugin, file = %file.display(), "the plugin is recorded");
-        let (name, panicked, drain) = (plugin.clone(), plugin.clone(), drain.clone());
+        let panicked = (reporter.clone(), file.clone(), recorder.progress());
+        let drain = drain.clone();
         tasks.spawn_contained(
             format!("record of {plugin}"),
             |token| async move {
@@ -146,13 +166,22 @@ impl Recordings {
                     let _ = tokio::time::timeout(drain.timeout() + LAST_CALLS, last_calls).await;
                 };
                 if let Err(error) = writer.run(stop).await {
-                    tracing::error!(plugin = %name, file = %file.display(), %error, "the record ends: the file cannot be written");
+                    reporter.report(failed(&file, error.to_string()));
                 }
             },
-            move |message| tracing::error!(plugin = %panicked, message, "the record ends: its writer panicked"),
+            move |panic| {
+                let (reporter, file, progress) = panicked;
+                let message = format!("its writer panicked: {panic}");
+                reporter.report(failed(&file, message.clone()));
+                progress.fail(message);
+            },
         );
         Some(recorder)
     }
+}
+
+fn failed(file: &Path, message: String) -> HostEvent {
+    HostEvent::RecordFailed { file: file.display().to_string(), message }
 }
 
 /// Returns `a.record` for 1, and `a.2.record` for 2.
@@ -229,6 +258,38 @@ mod tests {
         let names = names.map(|it| it.file_name().unwrap().to_string_lossy().into_owned());
         assert_eq!(names, ["mirror.record", "mirror.2.record", "mirror.3.record"]);
         assert_eq!(numbered(Path::new("a/b"), 2), Path::new("a/b.2"));
+    }
+
+    #[test]
+    fn a_file_in_place_of_a_folder_of_the_path_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |end: &str| folder.path().join(end).to_str().unwrap().to_owned();
+        std::fs::write(path("a"), "").unwrap();
+        let in_place = |end: &str| config(&path(end)).file_in_place_of_a_folder();
+        for end in ["a/b.record", "a/", "a/b/", "a/{plugin}.record", "a/{plugin}/x"] {
+            assert_eq!(in_place(end), Some(folder.path().join("a")), "{end}");
+        }
+        for end in ["b.record", "b/c.record", "b/", "", "{plugin}.record"] {
+            assert_eq!(in_place(end), None, "{end}");
+        }
+        assert_eq!(config("a.record").file_in_place_of_a_folder(), None);
+    }
+
+    #[tokio::test]
+    async fn a_record_that_cannot_be_created_is_reported_and_counts_the_calls_that_it_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "").unwrap();
+        let path = folder.path().join("a/{plugin}.record").display().to_string();
+        let (tasks, _supervisor) = Tasks::new(CancellationToken::new());
+        let (reporter, mut reports) = report::channel(report::Config::default());
+        let recordings = Recordings::new(config(&path), tasks, Drain::new(Duration::ZERO), reporter);
+        let recorder = recordings.start(&"mirror".into()).unwrap();
+        let line = reports.next().await.unwrap();
+        assert_eq!(line.plugin.as_deref(), Some("mirror"));
+        let HostEvent::RecordFailed { file, message } = &line.event else { panic!("{line}") };
+        assert!(file.ends_with("/a/mirror.record") && !message.is_empty(), "{line}");
+        let view = recorder.progress().view();
+        assert_eq!((view.state, view.reason.as_ref()), (RecordState::Failed, Some(message)));
     }
 
     #[tokio::test(start_paused = true)]

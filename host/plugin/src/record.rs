@@ -25,7 +25,7 @@ mod writer;
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     time::{SystemTime, UNIX_EPOCH},
@@ -99,12 +99,15 @@ pub struct RecorderView {
     pub limit: u64,
     /// The calls in it.
     pub calls: u64,
-    /// The calls that are missing, since the writer did not keep up.
+    /// The calls that are missing: the writer did not keep up, or the record has failed.
     pub lost: u64,
     /// False if values of Secrets are replaced.
     pub exact: bool,
     /// Whether it goes on.
     pub state: RecordState,
+    /// Why it has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Whether a record goes on.
@@ -115,7 +118,7 @@ pub enum RecordState {
     Recording,
     /// The files of the plugin have reached their limit. Further calls are not recorded.
     Full,
-    /// The file cannot be written. Further calls are not recorded.
+    /// The file cannot be created or written. Further calls are not recorded.
     Failed,
     /// The writer did not receive values of Secrets, so it could not replace them in later calls. Further
     /// calls are not recorded.
@@ -130,8 +133,10 @@ pub(crate) struct Shared {
     taken: AtomicU64,
     calls: AtomicU64,
     lost: AtomicU64,
-    /// The calls and starts that began.
+    /// The calls and starts that began, also those after the end of the record.
     begun: AtomicU64,
+    /// The calls and starts in the blocks that were written.
+    saved: AtomicU64,
     /// The bytes of the calls that are in progress or wait for the writer, and of the unlearned contents.
     held_bytes: AtomicUsize,
     unlearned: Mutex<Unlearned>,
@@ -139,7 +144,8 @@ pub(crate) struct Shared {
     must_learn: Notify,
     instances: AtomicU64,
     is_full: AtomicBool,
-    has_failed: AtomicBool,
+    /// Why the record has failed.
+    failure: OnceLock<String>,
     /// The writer did not receive values of Secrets.
     has_missed_secrets: AtomicBool,
     /// Wakes the writer when it is so.
@@ -173,24 +179,18 @@ impl Recorder {
     /// When the file exists, or cannot be created, or the [`Budget`] is used up.
     pub fn create(config: Config) -> std::io::Result<(Self, Writer)> {
         let (queue, waiting) = mpsc::channel(MOST_WAITING);
-        let shared = Arc::new(Shared {
-            config,
-            bytes: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            begun: AtomicU64::new(0),
-            held_bytes: AtomicUsize::new(0),
-            unlearned: Mutex::default(),
-            must_learn: Notify::new(),
-            instances: AtomicU64::new(0),
-            is_full: AtomicBool::new(false),
-            has_failed: AtomicBool::new(false),
-            has_missed_secrets: AtomicBool::new(false),
-            missed_secrets: Notify::new(),
-        });
+        let shared = Arc::new(Shared::new(config));
         let writer = Writer::create(shared.clone(), waiting)?;
         Ok((Self { shared, queue }, writer))
+    }
+
+    /// Returns the record of a file that cannot be created. It counts the calls that it lacks.
+    #[must_use]
+    pub fn failed(config: Config, reason: String) -> Self {
+        let (queue, _) = mpsc::channel(1);
+        let shared = Shared::new(config);
+        shared.fail(reason);
+        Self { shared: Arc::new(shared), queue }
     }
 
     /// Records the instances of one generation. `secret_config` is its configuration if that is of a Secret.
@@ -299,23 +299,60 @@ impl Progress {
     /// Returns the state.
     #[must_use]
     pub fn view(&self) -> RecorderView {
-        let Shared { config, bytes, taken, calls, lost, .. } = &*self.shared;
+        let Shared { config, bytes, taken, calls, lost, begun, saved, failure, .. } = &*self.shared;
         let by_others = config.budget.taken().saturating_sub(taken.load(Relaxed));
+        let state = self.shared.state();
+        let lost = match state {
+            // The file has no call that was in progress or waited when it failed, and no later one.
+            RecordState::Failed => begun.load(Relaxed).saturating_sub(saved.load(Relaxed)),
+            RecordState::Recording | RecordState::Full | RecordState::SecretsMissed => lost.load(Relaxed),
+        };
         RecorderView {
             file: config.file.clone(),
             bytes: bytes.load(Relaxed),
             limit: config.budget.limit().saturating_sub(by_others),
             calls: calls.load(Relaxed),
-            lost: lost.load(Relaxed),
+            lost,
             exact: config.secrets,
-            state: self.shared.state(),
+            state,
+            reason: failure.get().cloned(),
         }
+    }
+
+    /// Ends the record, whose writer has ended with a panic.
+    pub fn fail(&self, reason: String) {
+        self.shared.fail(reason);
     }
 }
 
 // === impl Shared ===
 
 impl Shared {
+    fn new(config: Config) -> Self {
+        Self {
+            config,
+            bytes: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+            saved: AtomicU64::new(0),
+            held_bytes: AtomicUsize::new(0),
+            unlearned: Mutex::default(),
+            must_learn: Notify::new(),
+            instances: AtomicU64::new(0),
+            is_full: AtomicBool::new(false),
+            failure: OnceLock::new(),
+            has_missed_secrets: AtomicBool::new(false),
+            missed_secrets: Notify::new(),
+        }
+    }
+
+    /// Notes why the record has failed. The first reason stays.
+    fn fail(&self, reason: String) {
+        let _ = self.failure.set(reason);
+    }
+
     /// Returns whether calls are still recorded.
     fn goes_on(&self) -> bool {
         self.state() == RecordState::Recording
@@ -328,7 +365,7 @@ impl Shared {
     }
 
     fn state(&self) -> RecordState {
-        if self.has_failed.load(Relaxed) {
+        if self.failure.get().is_some() {
             RecordState::Failed
         } else if self.is_full.load(Relaxed) {
             RecordState::Full

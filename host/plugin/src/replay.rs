@@ -69,7 +69,10 @@ pub async fn replay<R: Read>(
         }
     }
     if reader.is_truncated() {
-        replayer.note("the record ends within a block: the host was ended while it wrote".to_owned());
+        replayer.note(
+            "the record ends within a block: the host was ended while it wrote, or its disk was full"
+                .to_owned(),
+        );
     } else if !stopped {
         replayer.note(
             "the record has no last entry: the host was ended before it wrote one, or still writes"

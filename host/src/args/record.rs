@@ -46,6 +46,12 @@ impl RecordArgs {
         if let Some(absent) = config.plugin.as_ref().filter(|it| !plugins.contains(it)) {
             tracing::warn!(plugin = %absent, "no plugin file has the name of --record-plugin; a plugin of this name is recorded when it is loaded");
         }
+        if let Some(file) = config.file_in_place_of_a_folder() {
+            let (path, file) = (config.path.display(), file.display());
+            let error = anyhow::anyhow!("--record {path} cannot be created: {file} is a file, not a folder");
+            return Err(Failure::caller(error)
+                .hint("name a file in a folder, or a folder such as `--record records/`"));
+        }
         if config.plugin.is_none() && !config.is_for_several() {
             let [only] = plugins else {
                 let path = config.path.display();
@@ -83,6 +89,13 @@ mod tests {
         assert_eq!(plugin(args("x.record", None), &one).as_deref(), Some("a"));
         assert_eq!(plugin(args("x.record", Some("b")), &two).as_deref(), Some("b"));
         assert_eq!(plugin(args("x/", None), &two), None);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        let refused = args(&format!("{path}/x.record"), None).config(&one).unwrap_err().text();
+        insta::assert_snapshot!(refused.replace(&path, "FILE"), @r"
+        --record FILE/x.record cannot be created: FILE is a file, not a folder
+        hint: name a file in a folder, or a folder such as `--record records/`
+        ");
         let refused = args("x.record", None).config(&[]).unwrap_err().text();
         assert!(refused.contains("x.record is a file, and no plugin can be loaded now"), "{refused}");
         let refused = args("x.record", None).config(&two).unwrap_err().text();

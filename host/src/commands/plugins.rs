@@ -358,6 +358,13 @@ mod tests {
           apply    configmaps default/a            /data/n   0000000000000001   0000000000000002
           delete   configmaps default/b\u{1b}[2J   <body>    0000000000000003   <none>
         ");
+        let json = serde_json::json!({"file": "records/mirror.record", "bytes": 3 << 20, "limit": 256 << 20,
+            "calls": 40, "lost": 2, "exact": false, "state": "failed", "reason": "No space left on device"});
+        served.record = Some(serde_json::from_value(json).unwrap());
+        let text = describe::text(&served, None);
+        let failed =
+            "records/mirror.record: failed, 40 calls, 2 lost, 3Mi of 256Mi: No space left on device\n";
+        assert!(text.contains(failed), "{text}");
         // A shadow that cannot be loaded.
         let refused = serde_json::from_value(serde_json::json!({
             "time": "2000-01-01T00:00:00Z", "message": "mirror-next.wasm is no component",

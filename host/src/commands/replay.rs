@@ -47,6 +47,9 @@ pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded 
     if let Some(call) = call.filter(|call| last < *call) {
         return Err(absent(&record, call, last, options.of.as_deref()));
     }
+    if has_compared_nothing(&report) {
+        return Err(nothing_compared(&record, &report));
+    }
     differing(&report, &options)
 }
 
@@ -83,6 +86,25 @@ fn absent(record: &Path, call: u64, last: u64, of: Option<&str>) -> Failure {
         (last, Some(of)) => format!("the last one of the version {of} is call {last}"),
     };
     Failure::caller(anyhow::anyhow!("{record} has no call {call}: {last}")).hint("`--print` lists the calls")
+}
+
+/// Returns whether no call was compared, and no start differs.
+fn has_compared_nothing(report: &Report) -> bool {
+    report.calls == 0 && report.differences.is_empty()
+}
+
+/// Returns the failure of a record without a call that can be compared: the file was cut, for example. The
+/// component is not equal to it, and does not differ from it.
+fn nothing_compared(record: &Path, report: &Report) -> Failure {
+    let mut why = match report.skipped {
+        0 => "it has no calls".to_owned(),
+        _ => "it lacks a part of each call".to_owned(),
+    };
+    for note in &report.notes {
+        why += &format!("; {note}");
+    }
+    let error = anyhow::anyhow!("nothing to compare in {}: {why}", record.display());
+    Failure::caller(error).hint("record again, and end the host after it has called the plugin")
 }
 
 /// Returns the failure of a component that differs from its record.
@@ -235,6 +257,7 @@ fn shown(report: &Report) -> String {
             "note: values of Secrets are pseudonyms in this record: a guest that looks at them may differ\n";
     }
     let verdict = match differences.len() {
+        _ if has_compared_nothing(report) => "nothing to compare".to_owned(),
         0 => "equal".to_owned(),
         n => format!("{n} different"),
     };
@@ -390,6 +413,39 @@ mod tests {
         mirror.record has no call 1: it has no calls
         hint: `--print` lists the calls
         ");
+    }
+
+    #[test]
+    fn a_record_without_calls_has_nothing_to_compare_and_is_not_equal() {
+        let mut report = Report {
+            plugin: "mirror".to_owned(),
+            exact: true,
+            calls: 0,
+            starts: 1,
+            imports: 5,
+            skipped: 0,
+            differences: Vec::new(),
+            notes: vec!["the record ends within a block: the host was ended while it wrote".to_owned()],
+        };
+        assert!(has_compared_nothing(&report));
+        let failure = nothing_compared(Path::new("cut.record"), &report);
+        assert_eq!(format!("{:?}", failure.exit_code()), format!("{:?}", std::process::ExitCode::from(2)));
+        insta::assert_snapshot!(failure.text(), @"
+        nothing to compare in cut.record: it has no calls; the record ends within a block: the host was ended while it wrote
+        hint: record again, and end the host after it has called the plugin
+        ");
+        insta::assert_snapshot!(shown(&report), @"
+        note: the record ends within a block: the host was ended while it wrote
+        mirror: 0 calls, 1 start, 5 imports: nothing to compare
+        ");
+        report.notes.clear();
+        report.skipped = 2;
+        insta::assert_snapshot!(nothing_compared(Path::new("cut.record"), &report).text(), @"
+        nothing to compare in cut.record: it lacks a part of each call
+        hint: record again, and end the host after it has called the plugin
+        ");
+        report.calls = 1;
+        assert!(!has_compared_nothing(&report));
     }
 
     #[test]

@@ -30,6 +30,10 @@ impl HostEvent {
             Self::RecordLimitReached { .. } => {
                 Some("move the files away or raise --record-limit, then start the host again")
             }
+            Self::RecordFailed { .. } => Some(
+                "free disk space, or name a path with --record that this user may write, then start the host \
+                 again",
+            ),
             Self::PluginPanicked { .. } => Some("report this, it is a bug of the host"),
             Self::ReportsDropped { .. } => Some("read it faster, or print less with --level"),
             _ => None,

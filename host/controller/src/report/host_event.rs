@@ -211,6 +211,14 @@ pub enum HostEvent {
         /// The maximum of all of them together, in bytes.
         limit: u64,
     },
+    /// The record of a plugin cannot be created or written. The host records no further call of the plugin,
+    /// and calls it as before.
+    RecordFailed {
+        /// The file.
+        file: String,
+        /// Why.
+        message: String,
+    },
     /// The host refuses a plugin's file or component. A generation that serves keeps serving.
     PluginRefused {
         /// The path of the plugin file or component.
@@ -564,6 +572,7 @@ impl HostEvent {
             | Self::StatusNotWritten { .. }
             | Self::CodeNotStored { .. }
             | Self::RecordLimitReached { .. }
+            | Self::RecordFailed { .. }
             | Self::ResourceAbsent { .. }
             | Self::WatchTrouble { .. }
             | Self::FileWatchTrouble { .. } => Level::Warn,

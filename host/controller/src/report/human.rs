@@ -106,6 +106,17 @@ impl HostEvent {
                 }
             }
             Self::GenerationState { state, reason } => write!(f, "is {state}: {reason}"),
+            // The component is the same one: only the settings are others.
+            Self::PluginRolledBack { version, digest, message, to_version: _, to_digest }
+                if digest == to_digest =>
+            {
+                write!(
+                    f,
+                    "version {version} ({}) is rolled back to its earlier settings: {message}. Its present \
+                     plugin file or object is not in effect, and the host does not try these settings again",
+                    short(digest)
+                )
+            }
             Self::PluginRolledBack { version, digest, message, to_version, to_digest } => write!(
                 f,
                 "version {version} ({}) is rolled back to {to_version} ({}): {message}. \
@@ -135,6 +146,11 @@ impl HostEvent {
                 "the files of its record, {file} and those with a number, have reached the {} of --record-limit. \
                  The host calls it as before, and records no further call of it",
                 Size(*limit)
+            ),
+            Self::RecordFailed { file, message } => write!(
+                f,
+                "its record {file} has failed: {message}. The host calls it as before, and records no further \
+                 call of it"
             ),
             Self::PluginRefused { file, message, hint: _, older_version_serves } => {
                 let shown = with_object_names(message);

@@ -90,6 +90,8 @@ impl CallLog {
 impl Intercept for CallLog {
     fn call_begins(&self, function: &'static str, argument: Value) {
         if !self.recorder.shared.goes_on() {
+            // A record that has failed counts it as lost.
+            self.recorder.shared.begun.fetch_add(1, Relaxed);
             return;
         }
         // A call whose future was dropped had no end.

@@ -476,6 +476,31 @@ async fn calls_in_progress_when_the_writer_stops_are_lost_and_counted() {
 }
 
 #[tokio::test]
+async fn a_record_that_fails_has_the_reason_and_counts_the_calls_that_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recorder, mut writer) = Recorder::create(config(folder.path(), 1 << 20)).unwrap();
+    let first = log(&recorder);
+    start(&first);
+    one_call(&first, "waits for the writer");
+    first.call_begins("reconcile", json!("is in progress"));
+    writer.fail_writes().unwrap();
+    let error = writer.run(std::future::ready(())).await.unwrap_err();
+    first.call_ends(Ok(Value::Null));
+    one_call(&first, "comes later");
+    let view = recorder.progress().view();
+    assert_eq!((view.state, view.calls, view.lost), (RecordState::Failed, 0, 4));
+    assert_eq!(view.reason, Some(error.to_string()));
+    // The same for a file that cannot be created.
+    let recorder = Recorder::failed(config(folder.path(), 1 << 20), "no room".to_owned());
+    let second = log(&recorder);
+    start(&second);
+    one_call(&second, "is not recorded");
+    let view = recorder.progress().view();
+    assert_eq!((view.state, view.calls, view.lost), (RecordState::Failed, 0, 2));
+    assert_eq!(view.reason.as_deref(), Some("no room"));
+}
+
+#[tokio::test]
 async fn promise_4_all_files_of_one_plugin_share_one_limit() {
     let folder = tempfile::tempdir().unwrap();
     let limit = 200 << 10;

@@ -87,12 +87,21 @@ impl Writer {
         Self { when_full: Some(Box::new(call)), ..self }
     }
 
+    /// Has each further write fail.
+    #[cfg(test)]
+    pub(super) fn fail_writes(&mut self) -> io::Result<()> {
+        // This handle is for reading only.
+        self.output.file = fs::File::open(&self.output.shared.config.file)?;
+        Ok(())
+    }
+
     /// Writes until every [`Recorder`](super::Recorder) and instance is dropped, or the future `stop` ends;
     /// then what waits. The last entry counts the calls that are still in progress as lost.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written. The record is then useless from there on; calls go on.
+    /// When the file cannot be written. The record is then useless from there on; calls go on, and
+    /// [`Progress::view`](super::Progress::view) counts those that it lacks.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let Self { mut waiting, mut output, mut when_full } = self;
         let shared = output.shared.clone();
@@ -142,12 +151,12 @@ impl Writer {
             (output, done) = match tokio::task::spawn_blocking(work).await {
                 Ok(done) => done,
                 Err(error) => {
-                    shared.has_failed.store(true, Relaxed);
+                    shared.fail(error.to_string());
                     return Err(io::Error::other(error));
                 }
             };
             if let Err(error) = done {
-                output.shared.has_failed.store(true, Relaxed);
+                shared.fail(error.to_string());
                 return Err(error);
             }
         }
@@ -220,6 +229,7 @@ impl Output {
         self.shared.taken.fetch_add(bytes, Relaxed);
         self.put(&block)?;
         self.shared.calls.store(self.n_calls, Relaxed);
+        self.shared.saved.store(self.n_written, Relaxed);
         Ok(())
     }
 

@@ -195,15 +195,17 @@ impl Description {
     }
 
     fn record(&mut self, plugin: &PluginView) {
-        let Some(RecordView { file, bytes: n_bytes, limit, calls, lost, exact, state }) = &plugin.record
+        let Some(RecordView { file, bytes: n_bytes, limit, calls, lost, exact, state, reason }) =
+            &plugin.record
         else {
             return self.field("Recorded", "no");
         };
         let secrets = if *exact { ", with the values of Secrets" } else { "" };
+        let reason = reason.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
         self.field(
             "Recorded",
             format_args!(
-                "{file}: {state}, {}, {lost} lost, {} of {}{secrets}",
+                "{file}: {state}, {}, {lost} lost, {} of {}{secrets}{reason}",
                 Counted(*calls, "call"),
                 bytes(*n_bytes),
                 bytes(*limit)

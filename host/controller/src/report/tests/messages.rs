@@ -56,6 +56,13 @@ fn examples() -> Vec<HostEvent> {
             to_version: text("1.2.0"),
             to_digest: text("0123456789abcdef"),
         },
+        HostEvent::PluginRolledBack {
+            version: text("1.3.0"),
+            digest: text("abcdef0123456789"),
+            message: text("an operator asked for it"),
+            to_version: text("1.3.0"),
+            to_digest: text("abcdef0123456789"),
+        },
         HostEvent::PluginLastGood {
             version: text("1.2.0"),
             digest: text("0123456789abcdef"),
@@ -77,6 +84,10 @@ fn examples() -> Vec<HostEvent> {
         HostEvent::StatusNotWritten { message: text("the status of Plugin team-a/mirror: timeout") },
         HostEvent::CodeNotStored { message: text("the disk is full") },
         HostEvent::RecordLimitReached { file: text("records/mirror.record"), limit: 256 << 20 },
+        HostEvent::RecordFailed {
+            file: text("records/mirror.record"),
+            message: text("No space left on device (os error 28)"),
+        },
         HostEvent::PluginRefused {
             file: text("hello.yaml"),
             message: text("hello.yaml:3: unknown key `nam`"),
@@ -283,6 +294,7 @@ fn has_example(event: &HostEvent) {
         | HostEvent::StatusNotWritten { .. }
         | HostEvent::CodeNotStored { .. }
         | HostEvent::RecordLimitReached { .. }
+        | HostEvent::RecordFailed { .. }
         | HostEvent::PluginRefused { .. }
         | HostEvent::PluginCompiling { .. }
         | HostEvent::ComponentUnfinished { .. }
@@ -351,6 +363,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     debug is draining: generation 3 serves
     warn  is quarantined: 4 instances lost
     error version 1.3.0 (abcdef012345) is rolled back to 1.2.0 (0123456789ab): it lost 4 instances within 60 s. The host does not try it again. Fix: repair the plugin: the host loads a changed component or changed settings at once. `oarlock rollback PLUGIN --release` makes it try this version again
+    error version 1.3.0 (abcdef012345) is rolled back to its earlier settings: an operator asked for it. Its present plugin file or object is not in effect, and the host does not try these settings again. Fix: repair the plugin: the host loads a changed component or changed settings at once. `oarlock rollback PLUGIN --release` makes it try this version again
     warn  loads the last good version, 1.2.0 (0123456789ab), since the newest one cannot be used
     warn  loads the version that was on probation, 1.1.0 (0123456789ab), since the newest one cannot be used
     error the last good version cannot be loaded: the guest exceeded its deadline. Fix: correct what the message names, or load another version of the plugin
@@ -358,6 +371,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     warn  the status of Plugin team-a/mirror: timeout. The host tries again
     warn  its compiled code cannot be stored: the disk is full. It runs, but is compiled again after a restart of the host (--cache-dir names the folder)
     warn  the files of its record, records/mirror.record and those with a number, have reached the 256.0 MiB of --record-limit. The host calls it as before, and records no further call of it. Fix: move the files away or raise --record-limit, then start the host again
+    warn  its record records/mirror.record has failed: No space left on device (os error 28). The host calls it as before, and records no further call of it. Fix: free disk space, or name a path with --record that this user may write, then start the host again
     error refused: hello.yaml:3: unknown key `nam`. No version serves
     error hello.wasm refused: the component cannot be read: No such file or directory. The version before keeps serving. Fix: build it
     error Plugin team-a/mirror refused: it is no component. The version before keeps serving

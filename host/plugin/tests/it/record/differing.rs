@@ -59,7 +59,7 @@ async fn a_record_without_a_last_entry_has_a_note() {
     assert_eq!(notes(&file).await, "");
     let between = rewritten(&file, |entries| assert_eq!(entries.pop().unwrap()["entry"], "end"));
     insta::assert_snapshot!(notes(&between).await, @"the record has no last entry: the host was ended before it wrote one, or still writes");
-    insta::assert_snapshot!(notes(&file[..file.len() - 1]).await, @"the record ends within a block: the host was ended while it wrote");
+    insta::assert_snapshot!(notes(&file[..file.len() - 1]).await, @"the record ends within a block: the host was ended while it wrote, or its disk was full");
     // Where the replay stops before the end, it is not known.
     let options = Options { until: Some(1), ..Options::default() };
     let report = replay_with(&between, &host.component, &options).await.unwrap();

@@ -39,7 +39,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub(crate) use self::cluster::{KnownNamespaces, Scopes};
-pub(crate) use self::decision::{Access, Denial};
+pub(crate) use self::decision::{Access, Denial, is_same_cause};
 pub(crate) use self::review::{AccountState, ApiReviewer, Error, Question, Reviewer};
 use self::review_cache::{
     AccessKey, AccessKeyRef, CachedAccess, CachedReview, PendingAccount, PendingReview, ReviewCache,

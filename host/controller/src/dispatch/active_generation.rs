@@ -271,6 +271,7 @@ impl ActiveGeneration {
         // Calls that wait for a try may be about objects that are not visible any more.
         self.crash_backoff.forget_waiting(|key| key.subscription() == Some(index));
         let (access, state_before) = self.subscriptions[index].apply_access();
+        let is_new_cause = self.subscriptions[index].note_cause(&access);
         let subscription = &self.subscriptions[index];
         let namespaces = subscription.namespaces();
         let (forbidden, paused) = match &access {
@@ -288,7 +289,7 @@ impl ActiveGeneration {
         let (name, resource) = (subscription.plan.name.clone(), subscription.plan.resource.to_string());
         match access {
             Access::Allowed(_) => self.report_opened(subscription),
-            Access::Unknown(message) => {
+            Access::Unknown(message) if is_new_cause => {
                 self.reporter.report(HostEvent::SubscriptionPaused { subscription: name, resource, message });
             }
             Access::Forbidden(denial) if state_before != DeliveryState::Forbidden => {
@@ -299,7 +300,7 @@ impl ActiveGeneration {
                     hint: denial.hint().map(str::to_owned),
                 });
             }
-            Access::Forbidden(_) => {}
+            Access::Unknown(_) | Access::Forbidden(_) => {}
         }
     }
 

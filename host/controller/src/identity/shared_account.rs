@@ -330,7 +330,7 @@ impl Decision {
 
     fn publish(&self, access: Access) {
         self.access.send_if_modified(|before| {
-            let has_changed = !before.has_same_effect(&access);
+            let has_changed = !before.is_same_for_receivers(&access);
             if has_changed {
                 *before = access;
             }
@@ -418,6 +418,24 @@ mod tests {
         // The question was asked again, and the first account is there again.
         account("the-first")(&shared);
         assert_eq!(shared.state(), IdentityState::Replaced);
+    }
+
+    #[test]
+    fn another_reason_why_the_access_is_unknown_is_published_and_another_number_is_not() {
+        let shared = SharedAccount::new("ns/p".parse().unwrap(), "the-first".into());
+        let pods = GroupVersionResource::new("", "v1", "pods");
+        let mut access = shared.access_to(&pods, &contract::Namespaces::All);
+        let mut published = |reason: &str| {
+            shared.note(Answer::Decision(0, Access::Unknown(reason.to_owned())));
+            let is_new = access.has_changed().unwrap();
+            is_new.then(|| access.borrow_and_update().clone())
+        };
+        for reason in ["Connection refused (os error 111)", "invalid peer certificate: UnknownIssuer"] {
+            assert_eq!(published(reason), Some(Access::Unknown(reason.to_owned())));
+            assert_eq!(published(reason), None);
+        }
+        assert!(published("read 10.0.0.1:6443 from port 40001: reset").is_some());
+        assert_eq!(published("read 10.0.0.1:6443 from port 51234: reset"), None);
     }
 
     #[test]

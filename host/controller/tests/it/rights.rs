@@ -169,6 +169,6 @@ async fn promise_5_nothing_is_cached_for_a_plugin_that_may_see_nothing() {
     let page: Value = serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap();
     let informers: Vec<_> = page["informers"].as_array().unwrap().iter().map(|it| &it["resource"]).collect();
     assert_eq!(informers, ["v1/namespaces"]);
-    assert!(page["plugins"][0]["waits-for"].to_string().contains("the right to"), "{page}");
+    assert!(page["plugins"][0]["waits-for"].to_string().contains("the right to watch `"), "{page}");
     rig.end().await;
 }

@@ -15,12 +15,15 @@ use oarlock_informer::{
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::access::Access;
+use crate::access::{Access, is_same_cause};
 use crate::dispatch::PluginQueue;
 use crate::dispatch::due_call::Outcome;
 use crate::plan::SubscriptionPlan;
 use crate::report::Mode;
 use crate::subscriptions::Subscription;
+
+/// How many causes of one pause are reported.
+const MOST_CAUSES: usize = 8;
 
 /// One subscription of the active generation.
 pub(in crate::dispatch) struct ActiveSubscription {
@@ -32,6 +35,8 @@ pub(in crate::dispatch) struct ActiveSubscription {
     /// How many notifications had merged when it last woke keys.
     n_merged: u64,
     access: watch::Receiver<Access>,
+    /// Why the gate's decision is unknown, with what was the cause earlier in this pause.
+    causes: Vec<String>,
     /// Boxed once, not at each turn of the dispatcher.
     signals: Signals,
     _informer_handle: Box<dyn Any + Send>,
@@ -110,6 +115,7 @@ impl ActiveSubscription {
             n_merged: 0,
             signals: Signals::new(listener, access.clone()),
             access,
+            causes: Vec::new(),
             _informer_handle: informer_handle,
         }
     }
@@ -117,6 +123,8 @@ impl ActiveSubscription {
     /// Serves another generation with the same listener.
     pub(super) fn inherit_listener(mut self, plan: Arc<SubscriptionPlan>, mode: Mode) -> Self {
         self.plan = plan;
+        // The new generation reports them again.
+        self.causes.clear();
         let is_allowed = matches!(*self.access.borrow(), Access::Allowed(_));
         if !is_allowed || !matches!(self.state, DeliveryState::Delivering | DeliveryState::Standby) {
             // The new generation's status shows it again.
@@ -139,6 +147,7 @@ impl ActiveSubscription {
     /// Ends the standby. The listener sees what the account may read when the gate's decision is applied
     /// next.
     pub(super) fn leave_standby(&mut self) {
+        self.causes.clear();
         if self.state == DeliveryState::Standby {
             self.state = DeliveryState::Closed;
         }
@@ -281,6 +290,21 @@ impl ActiveSubscription {
             }
         };
         (access, std::mem::replace(&mut self.state, state))
+    }
+
+    /// Notes why the gate's decision is unknown, if it is. Returns whether that is to be reported: each cause
+    /// once in a pause, since causes may alternate at each try.
+    pub(super) fn note_cause(&mut self, access: &Access) -> bool {
+        let Access::Unknown(cause) = access else {
+            self.causes.clear();
+            return false;
+        };
+        let is_new = !self.causes.iter().any(|it| is_same_cause(it, cause));
+        let is_reported = is_new && self.causes.len() < MOST_CAUSES;
+        if is_reported {
+            self.causes.push(cause.clone());
+        }
+        is_reported
     }
 
     /// Polls for the next notification.

@@ -5,6 +5,7 @@ use oarlock_informer::object::Namespaces;
 
 use super::rig::{Rig, done};
 use crate::access::{Access, Denial};
+use crate::report;
 
 #[tokio::test(start_paused = true)]
 async fn promise_2_the_notifications_of_one_object_form_a_chain() {
@@ -79,6 +80,29 @@ async fn promise_5_notifications_wait_and_no_chain_breaks_while_access_is_unknow
     rig.access.send_replace(Access::Allowed(Namespaces::All));
     assert_eq!(rig.until("update a@2-3").await.len(), 3);
     assert_eq!(shown(&rig), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_of_a_pause_has_the_latest_cause_and_each_cause_is_reported_once() {
+    let mut rig = Rig::new(&["n/a"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    for cause in ["refused (os error 111)", "bad certificate", "refused (os error 112)", "bad certificate"] {
+        rig.access.send_replace(Access::Unknown(cause.to_owned()));
+        rig.pass(Duration::from_secs(1)).await;
+        assert_eq!(rig.status().subscriptions[0].paused.as_deref(), Some(cause));
+    }
+    // The next pause reports its cause again.
+    rig.access.send_replace(Access::Allowed(Namespaces::All));
+    rig.pass(Duration::from_secs(1)).await;
+    rig.access.send_replace(Access::Unknown("bad certificate".to_owned()));
+    rig.pass(Duration::from_secs(1)).await;
+    let paused = |line: report::Line| match line.event {
+        report::HostEvent::SubscriptionPaused { message, .. } => Some(message),
+        _ => None,
+    };
+    let paused: Vec<_> = rig.lines().filter_map(paused).collect();
+    assert_eq!(paused, ["refused (os error 111)", "bad certificate", "bad certificate"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -141,7 +141,7 @@ impl Preparation<'_> {
             Access::Allowed(_) => return None,
             // The missing account is reported once, not for each right.
             Access::Forbidden(Denial::NoAccount(_)) => return None,
-            Access::Forbidden(denial) => (true, format!("the right to {name}: {denial}")),
+            Access::Forbidden(denial) => (true, format!("the right to watch `{name}`: {denial}")),
             Access::Unknown(reason) => (false, unknown_right(account, name, &reason)),
         };
         Some(MissingRight { is_denied, text })

@@ -8,6 +8,7 @@ mod bounded;
 mod error;
 mod folder;
 pub(crate) mod names;
+mod ranges;
 pub(crate) mod settings;
 mod written;
 
@@ -27,7 +28,7 @@ pub use self::folder::{
     load_paths_under,
 };
 pub use self::settings::{Instances, Probation, Retry};
-use crate::{account::Account, regular_file};
+use crate::{account::Account, regular_file, yaml};
 
 /// A validated plugin file, with all defaults applied.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,6 +184,7 @@ impl PluginFile {
 
     /// Parses and validates the text of a plugin file. `path` need not exist.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
+        let text = yaml::without_byte_order_mark(text);
         if let Some(line) = bounded::too_deep(text) {
             let place = Place { line, column: 0 };
             return Err(Error::Parse { path: path.to_owned(), place, message: bounded::nesting_message() });
@@ -194,6 +196,10 @@ impl PluginFile {
             Some("toml") => toml::from_str(text).map_err(|error| Error::from_toml(path, text, &error))?,
             _ => return Err(Error::Extension { path: path.to_owned() }),
         };
+        if raw.component.as_os_str().is_empty() {
+            let message = "`component` is empty: give the path of a component";
+            return Err(Error::range(path, text, "component", &message));
+        }
         Self::validated(path, text, raw, names::dns_label)
     }
 
@@ -294,6 +300,7 @@ pub(crate) fn parse_mapping(bytes: &[u8]) -> Result<serde_json::Map<String, serd
         return Err(refused("is longer than 1 MiB", Place::default()));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| refused("is not text in UTF-8", Place::default()))?;
+    let text = yaml::without_byte_order_mark(text);
     if let Some(line) = bounded::too_deep(text) {
         return Err(refused("is nested too deeply", Place { line, column: 0 }));
     }

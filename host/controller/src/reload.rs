@@ -4,10 +4,11 @@
 //! or its component) beside the version that serves, and switches when the new version is ready. A version
 //! that fails is reported and never serves; one that loses too many instances after the switch is
 //! [switched back](roll_out). A plugin whose file cannot be read any more keeps running as it was; a plugin
-//! whose file is gone is unloaded.
+//! whose file is [gone](absent_files) is unloaded.
 //!
 //! [prepares]: prepare
 
+mod absent_files;
 mod file_errors;
 mod file_watch;
 mod guest_lines;
@@ -34,6 +35,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::absent_files::AbsentFiles;
 use self::file_watch::{FileWatch, Woken, folders};
 use self::plugin_slot::PluginSlot;
 use self::roll_out::RollOut;
@@ -102,6 +104,7 @@ pub(crate) struct Reload {
     defined: watch::Receiver<Snapshot>,
     plugins: BTreeMap<Arc<str>, Plugin>,
     suspended: Suspended,
+    absent_files: AbsentFiles,
     /// The last message about each bad file.
     reported: BTreeMap<PathBuf, String>,
     has_read_files: bool,
@@ -153,6 +156,7 @@ impl Reload {
             sources,
             plugins: BTreeMap::new(),
             suspended: Suspended::default(),
+            absent_files: AbsentFiles::default(),
             reported: BTreeMap::new(),
             has_read_files: false,
             requests,
@@ -178,7 +182,7 @@ impl Reload {
             let unreadable = unreadable.map(ToString::to_string).collect();
             self.apply(loaded, &stamps);
             self.health.plugin_files_read(unreadable);
-            let mut again_at = None;
+            let mut again_at = self.absent_files.next_look();
             // It may have taken the notification of a change, so the same one is polled until the files are
             // read.
             let mut changed = pin!(self.changed(&watch, &seen));
@@ -195,7 +199,10 @@ impl Reload {
                         break;
                     }
                     Some(request) = requests.recv() => if self.handle(request).await { break },
-                    () = self.panicked.notified() => again_at = Some(Instant::now() + AFTER_PANIC),
+                    () = self.panicked.notified() => {
+                        let after_panic = Instant::now() + AFTER_PANIC;
+                        again_at = Some(again_at.map_or(after_panic, |it| it.min(after_panic)));
+                    }
                     () = at(again_at) => break,
                 }
             }
@@ -268,7 +275,15 @@ impl Reload {
                 None => !is_unreadable(path),
             }
         };
-        let gone: Vec<_> = self.plugins.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
+        let gone: BTreeSet<_> = self.plugins.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
+        // No file, and no object, has the plugin: it may be that its file is being replaced.
+        let is_absent = |name: &Arc<str>| {
+            let path = self.plugins.get(name).map(|plugin| &plugin.newest.0.path);
+            let has_file = |path: &PathBuf| files.iter().any(|file| file.path == *path);
+            !named.contains_key(&**name) && path.is_some_and(|path| !is_of_object(path) && !has_file(path))
+        };
+        let (absent, mut gone): (BTreeSet<_>, BTreeSet<_>) = gone.into_iter().partition(is_absent);
+        gone.extend(self.absent_files.look(absent));
         for name in gone {
             self.unload(&name);
         }

@@ -1,4 +1,5 @@
-//! YAML in which the text `on` stays a text for programs of YAML 1.1, such as kubectl and Helm.
+//! YAML in which the text `on` stays a text for programs of YAML 1.1, such as kubectl and Helm, and text of
+//! editors that begin a file with a byte order mark.
 
 use serde::Serialize;
 use serde_norway::{Error, Value};
@@ -30,6 +31,14 @@ pub fn to_string(value: &impl Serialize) -> Result<String, Error> {
         text.extend(["\"", word, "\"", rest]);
     }
     Ok(text)
+}
+
+/// Returns a text without the byte order mark that some editors on Windows write at its beginning.
+///
+/// The parser of YAML counts the mark as a column, so that the first key is not in the column of the others.
+#[must_use]
+pub fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Marks the texts that have to be in quotes, keys too.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use jiff::{Span, SpanRelativeTo, Timestamp};
-use oarlock_controller::regular_file;
+use oarlock_controller::{regular_file, yaml};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -220,8 +220,9 @@ fn advance_by(text: &str) -> Result<Duration, String> {
 fn read_text(path: &Path) -> Result<String, CaseError> {
     let unreadable = |source| CaseError::Unreadable { path: path.to_owned(), source };
     let bytes = regular_file::read(path, MAX_BYTES).map_err(unreadable)?;
-    String::from_utf8(bytes)
-        .map_err(|error| CaseError::Wrong { path: path.to_owned(), reason: error.to_string() })
+    let wrong = |reason| CaseError::Wrong { path: path.to_owned(), reason };
+    let text = std::str::from_utf8(&bytes).map_err(|error| wrong(error.to_string()))?;
+    Ok(yaml::without_byte_order_mark(text).to_owned())
 }
 
 /// Returns the objects of a file with one or more YAML documents.
@@ -284,6 +285,13 @@ steps:
         assert!(case.steps[0].expect.is_some());
         assert!(matches!(case.steps[1].action, Action::Patch(_)));
         assert_eq!(advance_by("7d 1h"), Ok(Duration::from_secs(7 * 86_400 + 3_600)));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_case() {
+        let text = "description: a\nsteps:\n- advance: 10m\n";
+        let case = read(&format!("\u{feff}{text}")).unwrap();
+        assert_eq!((case.steps.len(), read(text).unwrap().steps.len()), (1, 1));
     }
 
     #[test]

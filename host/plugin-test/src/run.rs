@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use kube::Client;
 use oarlock_controller::config::PluginFile;
+use oarlock_controller::yaml;
 use oarlock_dev_cluster::{Clock, Config, InProcess};
 use oarlock_plugin::EngineConfig;
 use serde_json::{Map, Value};
@@ -207,9 +208,10 @@ async fn look(expect: Option<&Map<String, Value>>, happened: Happened, api: &mut
 fn plugin_file(plugin: &PluginFile, case: &Case) -> Result<(TempDir, PathBuf)> {
     let text = std::fs::read_to_string(&plugin.path)
         .with_context(|| format!("cannot read {}", plugin.path.display()))?;
+    let text = yaml::without_byte_order_mark(&text);
     let is_toml = plugin.path.extension().is_some_and(|extension| extension == "toml");
     let mut file: Map<String, Value> =
-        if is_toml { toml::from_str(&text)? } else { serde_norway::from_str(&text)? };
+        if is_toml { toml::from_str(text)? } else { serde_norway::from_str(text)? };
     let component = std::path::absolute(&plugin.component)?;
     file.insert("component".to_owned(), component.to_string_lossy().into());
     file.remove("shadow");

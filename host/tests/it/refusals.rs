@@ -157,7 +157,7 @@ fn missing_files_and_unknown_values_are_named() {
     hint:  name plugin files, or folders of them, such as plugins/mirror
     error: --plugins absent does not exist
     hint:  name a folder of plugin files, the folder of one plugin, or a plugin file
-    error: empty: contains no plugin.yaml or plugin.toml. Fix: name a plugin file or the folder of one; `oarlock plugin new NAME` makes a plugin
+    error: empty: contains no plugin.yaml, plugin.yml or plugin.toml. Fix: name a plugin file or the folder of one; `oarlock plugin new NAME` makes a plugin
     error: absent.wasm cannot be read: No such file or directory (os error 2)
     hint:  build the component first, or check the path
     error: invalid value 'explode' for '--fault <ACTION[,KEY=VALUE]…>': unknown fault `explode`; the faults are close-watch, half-open-watch, slow-body, cut-body, garbage, repeat-events, swallow-event, 410, 429, 500, 401

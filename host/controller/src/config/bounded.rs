@@ -4,13 +4,15 @@ use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// The largest plugin file, and the largest `config` after its aliases are expanded.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// The deepest nesting of brackets. Parsers take time proportional to its square.
 const MAX_NESTING: usize = 64;
+
+const BEYOND_64_BITS: &str = "an integer beyond 64 bits: write it in quotes";
 
 /// Returns the line in which brackets are nested too deeply, if any.
 ///
@@ -120,9 +122,20 @@ impl<'de> Visitor<'de> for Any<'_> {
         Ok(value.into())
     }
 
+    fn visit_i128<E: serde::de::Error>(self, _: i128) -> Result<Value, E> {
+        Err(E::custom(BEYOND_64_BITS))
+    }
+
+    fn visit_u128<E: serde::de::Error>(self, _: u128) -> Result<Value, E> {
+        Err(E::custom(BEYOND_64_BITS))
+    }
+
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
         self.0.take(0)?;
-        Ok(value.into())
+        // `Value::from` makes it null, and the plugin would read no value.
+        let number = Number::from_f64(value).map(Value::Number);
+        number
+            .ok_or_else(|| E::custom("JSON has no NaN and no infinity: leave it out, or write it in quotes"))
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {

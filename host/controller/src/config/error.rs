@@ -8,7 +8,7 @@ use std::{
 use kube::core::TypeMeta;
 use serde::Deserialize;
 
-use super::names;
+use super::{names, ranges};
 use crate::{plugin_resource::GROUP, regular_file};
 
 /// Why a plugin file is refused.
@@ -40,13 +40,27 @@ pub enum Error {
     },
     /// A folder without a plugin file.
     #[error(
-        "{}: contains no plugin.yaml or plugin.toml. Fix: name a plugin file or the folder of one; `oarlock plugin new NAME` \
-         makes a plugin",
+        "{}: contains no plugin.yaml, plugin.yml or plugin.toml. Fix: name a plugin file or the folder of one; \
+         `oarlock plugin new NAME` makes a plugin",
         path.display()
     )]
     EmptyFolder {
         /// The folder.
         path: PathBuf,
+    },
+    /// A plugin file in a subfolder of a folder of plugins, with a name that is not read there.
+    #[error(
+        "{}: is not read: in a subfolder of {} only plugin.yaml, plugin.yml and plugin.toml are. \
+         Fix: rename it, or move it to {}",
+        path.display(),
+        folder.display(),
+        folder.display()
+    )]
+    Misplaced {
+        /// The file.
+        path: PathBuf,
+        /// The folder of plugins.
+        folder: PathBuf,
     },
     /// The manifest of an object, which the API server reads and the host does not.
     #[error(
@@ -177,6 +191,7 @@ impl Error {
             | Self::NotText { path }
             | Self::BareComponent { path }
             | Self::EmptyFolder { path }
+            | Self::Misplaced { path, .. }
             | Self::Object { path, .. }
             | Self::Extension { path }
             | Self::Parse { path, .. }
@@ -224,6 +239,9 @@ impl Error {
             let second = lines.filter(|(line, _)| is_there(line)).nth(1);
             place = second.map_or(place, |(_, line)| Place { line, column: 0 });
         }
+        if message == MORE_DOCUMENTS {
+            place = second_document(text);
+        }
         let mut message = explain(message);
         // The library says either that it found a tab, or that it found a character, but not what to do.
         let line = text.lines().nth(place.line.saturating_sub(1)).unwrap_or_default();
@@ -253,6 +271,20 @@ fn kind_of_object(text: &str) -> Option<&'static str> {
         let is_ours = api_version.split_once('/').is_some_and(|(group, _)| group == GROUP);
         ["Plugin", "ClusterPlugin"].into_iter().find(|ours| is_ours && *ours == kind)
     })
+}
+
+/// The message of the parser for a text with more than one document.
+const MORE_DOCUMENTS: &str = "deserializing from YAML containing more than one document is not supported";
+
+/// Returns the line at which the second document of a text begins.
+fn second_document(text: &str) -> Place {
+    let begins = |line: &str| {
+        let rest = line.strip_prefix("---");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+    };
+    let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with(['#', '%']) && !begins(line);
+    let mut lines = text.lines().zip(1..).skip_while(|(line, _)| !is_content(line));
+    lines.find(|(line, _)| begins(line)).map_or(Place::default(), |(_, line)| Place { line, column: 0 })
 }
 
 /// Returns the key that a message of serde calls a duplicate.
@@ -286,18 +318,27 @@ fn explain(message: &str) -> String {
             format!("the key `{key}` is missing{within}")
         }
         [key] if duplicate(message).is_some() => format!("the key `{key}` is there twice"),
+        _ if message == MORE_DOCUMENTS => "one plugin for each file, but there is more than one document. \
+             Fix: move the second document to a file of its own"
+            .to_owned(),
         _ if message == "recursion limit" => "it is nested too deeply".to_owned(),
-        _ => in_plain_words(message.trim_end().replace('\n', "; ")),
+        _ => {
+            let message = message.trim_end().replace('\n', "; ");
+            ranges::out_of_range(&message).unwrap_or_else(|| in_plain_words(message))
+        }
     }
 }
 
 /// Replaces serde's terms and the names of Rust types.
 fn in_plain_words(mut message: String) -> String {
-    const WORDS: [(&str, &str); 7] = [
+    const WORDS: [(&str, &str); 10] = [
         ("repetition limit exceeded", "its aliases expand to too much"),
         ("recursion limit exceeded", "it is nested too deeply"),
         ("invalid type: unit value", "no value"),
         ("expected path string", "expected a path"),
+        ("` as u128", "`"),
+        ("` as i128", "`"),
+        ("expected a boolean", "expected true or false"),
         ("expected usize", "expected a whole number"),
         ("expected u32", "expected a whole number"),
         ("expected u64", "expected a whole number"),

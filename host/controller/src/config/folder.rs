@@ -5,8 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Error, PluginFile, error};
-use crate::account::Account;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::{Error, PluginFile, bounded, error};
+use crate::{account::Account, regular_file, yaml};
 
 /// The plugin files that were read, and the errors of the others.
 #[derive(Debug, Default)]
@@ -29,9 +32,28 @@ pub struct Circumstances<'a> {
 /// Returns the account of a plugin of this name, or none.
 pub type AccountOf<'a> = &'a dyn Fn(&str) -> Option<Account>;
 
+/// The names of the file of a plugin that has a folder of its own.
+const NAMES: [&str; 3] = ["plugin.yaml", "plugin.yml", "plugin.toml"];
+
 /// Files of other tools, and of a plugin's build, that may lie in a folder of plugins.
 const FOREIGN: &[&str] =
     &["Cargo.toml", "oarlock.toml", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "clippy.toml"];
+
+/// What is in a folder of plugins.
+struct Below {
+    files: Vec<PathBuf>,
+    /// The errors of plugin files that are not read, because they are in a subfolder and have another name.
+    misplaced: Vec<Error>,
+}
+
+/// Keys that every plugin file has. Few files of other tools have both.
+#[derive(Deserialize)]
+struct RequiredKeys {
+    #[serde(rename = "component")]
+    _component: IgnoredAny,
+    #[serde(rename = "serviceAccount")]
+    _service_account: IgnoredAny,
+}
 
 // === impl Loaded ===
 
@@ -64,9 +86,13 @@ impl Loaded {
 /// Reads every plugin file in a folder. Invalid files become errors in the result.
 ///
 /// A plugin file is a `.yaml`, `.yml` or `.toml` file directly in the folder, or the `plugin.*` file of a
-/// folder inside it. If two files have the same plugin name, the second by path is an error.
+/// folder inside it. A plugin file with another name in a folder inside it is an error. If two files have the
+/// same plugin name, the second by path is an error.
 pub fn load_dir(dir: &Path) -> Result<Loaded, Error> {
-    Ok(load_all(plugin_files_below(dir)?, Circumstances::default()))
+    let Below { files, misplaced } = plugin_files_below(dir)?;
+    let mut loaded = load_all(files, Circumstances::default());
+    loaded.errors.extend(misplaced);
+    Ok(loaded)
 }
 
 /// Reads the plugin files at all paths. Invalid files become errors in the result.
@@ -80,18 +106,28 @@ pub fn load_paths(paths: &[PathBuf]) -> Loaded {
 /// As [`load_paths`], under the given circumstances.
 #[must_use]
 pub fn load_paths_under(paths: &[PathBuf], circumstances: Circumstances<'_>) -> Loaded {
-    let mut files = Vec::new();
-    let mut errors = Vec::new();
+    let (mut files, mut errors, mut misplaced) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths {
         if plugin_file_in(path).is_some() || !path.is_dir() || is_plugin_file(path) {
             files.push(path.clone());
             continue;
         }
         match plugin_files_below(path) {
-            Ok(below) if below.is_empty() => errors.push(Error::EmptyFolder { path: path.clone() }),
-            Ok(below) => files.extend(below),
+            Ok(below) if below.files.is_empty() && below.misplaced.is_empty() => {
+                errors.push(Error::EmptyFolder { path: path.clone() });
+            }
+            Ok(below) => {
+                files.extend(below.files);
+                misplaced.extend(below.misplaced);
+            }
             Err(error) => errors.push(error),
         }
+    }
+    if !misplaced.is_empty() {
+        // Another path of the command line may name the file, or its folder.
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let read: BTreeSet<_> = files.iter().map(|it| canonical(it)).collect();
+        errors.extend(misplaced.into_iter().filter(|error| !read.contains(&canonical(error.path()))));
     }
     let mut loaded = load_all(files, circumstances);
     errors.append(&mut loaded.errors);
@@ -169,20 +205,48 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-fn plugin_files_below(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+fn plugin_files_below(dir: &Path) -> Result<Below, Error> {
     let read = |source: std::io::Error| Error::Read { path: dir.to_owned(), source: source.into() };
-    let mut paths = Vec::new();
+    let mut below = Below { files: Vec::new(), misplaced: Vec::new() };
     for entry in std::fs::read_dir(dir).map_err(read)? {
         let path = entry.map_err(read)?.path();
         if let Some(inner) = plugin_file_in(&path).filter(|_| !is_hidden(&path)) {
-            paths.push(inner);
+            below.files.push(inner);
         } else if is_plugin_file(&path) {
             // This includes a folder with such a name, so that it is an error and not ignored.
-            paths.push(path);
+            below.files.push(path);
+        } else if !is_hidden(&path) {
+            let misplaced = misplaced_in(&path).map(|path| Error::Misplaced { path, folder: dir.to_owned() });
+            below.misplaced.extend(misplaced);
         }
     }
-    paths.sort();
-    Ok(paths)
+    below.files.sort();
+    below.misplaced.sort_by(|one, other| one.path().cmp(other.path()));
+    Ok(below)
+}
+
+/// Returns the plugin files directly in a subfolder without a file of the names that are read there. A path
+/// that is no folder, or cannot be read, has none.
+fn misplaced_in(subfolder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = std::fs::read_dir(subfolder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_plugin_file(path) && has_required_keys(path))
+}
+
+/// Returns whether a file has the keys of a plugin file. Files of other tools in YAML and TOML have not.
+fn has_required_keys(path: &Path) -> bool {
+    let Ok(bytes) = regular_file::read(path, bounded::MAX_BYTES as u64) else { return false };
+    let Ok(text) = std::str::from_utf8(&bytes) else { return false };
+    let text = yaml::without_byte_order_mark(text);
+    if bounded::too_deep(text).is_some() {
+        return false;
+    }
+    let is_toml = path.extension().is_some_and(|extension| extension == "toml");
+    let has_keys = || match is_toml {
+        true => toml::from_str::<RequiredKeys>(text).is_ok(),
+        false => serde_norway::from_str::<RequiredKeys>(text).is_ok(),
+    };
+    // A file at which a parser panics is not known to be a plugin file.
+    catch_unwind(has_keys).unwrap_or(false)
 }
 
 /// Returns whether a folder is that of one plugin: whether the plugin's file is in it.
@@ -192,7 +256,7 @@ pub fn is_of_one_plugin(folder: &Path) -> bool {
 }
 
 pub(super) fn plugin_file_in(folder: &Path) -> Option<PathBuf> {
-    ["plugin.yaml", "plugin.yml", "plugin.toml"]
+    NAMES
         .iter()
         .map(|name| folder.join(name))
         // This includes a FIFO or a dangling link, so that reading it is an error.

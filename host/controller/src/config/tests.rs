@@ -57,7 +57,7 @@ fn the_error_of_a_missing_key_or_wrong_type_names_the_key() {
     insta::assert_snapshot!(error("name: hello\ncomponent: a.wasm\n"), @"plugins/hello/plugin.yaml:1:1: the key `serviceAccount` is missing: every plugin acts as a ServiceAccount, such as `serviceAccount: {namespace: oarlock-plugins, name: my-plugin}`");
     insta::assert_snapshot!(error("component: a.wasm\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml:1:1: the key `name` is missing");
     insta::assert_snapshot!(error("name: hello\ncomponent: a.wasm\nserviceAccount: {namespace: a}\n"), @"plugins/hello/plugin.yaml:3:17: the key `name` is missing in `serviceAccount`");
-    insta::assert_snapshot!(error(&GOOD.replace("suspend: true", "suspend: maybe")), @r#"plugins/hello/plugin.yaml:9:10: suspend: invalid type: string "maybe", expected a boolean"#);
+    insta::assert_snapshot!(error(&GOOD.replace("suspend: true", "suspend: maybe")), @r#"plugins/hello/plugin.yaml:9:10: suspend: invalid type: string "maybe", expected true or false"#);
     insta::assert_snapshot!(error(&format!("{GOOD}limits: {{memory: 64MB}}\n")), @r#"plugins/hello/plugin.yaml:10:18: limits.memory: invalid value: string "64MB", expected a size in bytes such as 64Mi (units: k, M, G, Ki, Mi, Gi)"#);
     insta::assert_snapshot!(error(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"plugins/hello/plugin.yaml:10: limits.memory: 1Ki is not between 64Ki and 4Gi");
     insta::assert_snapshot!(error("name: [\n"), @"plugins/hello/plugin.yaml:1:7: name: invalid type: sequence, expected a text (a number needs quotes)");
@@ -118,6 +118,47 @@ fn the_settings_of_a_plugin_have_defaults_and_ranges() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_a_text() {
+    let path = Path::new("plugins/hello/plugin.yaml");
+    let marked = |text: &str| PluginFile::parse(path, &format!("\u{feff}{text}"));
+    assert_eq!(marked(GOOD).unwrap(), PluginFile::parse(path, GOOD).unwrap());
+    let unknown = format!("colour: red\n{GOOD}");
+    assert_eq!(marked(&unknown).unwrap_err().to_string(), error(&unknown));
+    let mapping = parse_mapping("\u{feff}a: 1\nb: 2\n".as_bytes()).unwrap();
+    assert_eq!(serde_json::Value::from(mapping), serde_json::json!({"a": 1, "b": 2}));
+}
+
+#[test]
+fn the_error_of_a_value_that_cannot_be_held_says_what_is_allowed() {
+    let with = |line: &str| error(&format!("{GOOD}{line}\n"));
+    insta::assert_snapshot!(with("concurrency: 99999999999999999999999"), @"plugins/hello/plugin.yaml:10:14: concurrency: 99999999999999999999999 is not between 1 and 256");
+    insta::assert_snapshot!(with("concurrency: -1"), @"plugins/hello/plugin.yaml:10:14: concurrency: -1 is not between 1 and 256");
+    insta::assert_snapshot!(with("weight: 5000000000"), @"plugins/hello/plugin.yaml:10:9: weight: 5000000000 is not between 1 and 1000");
+    insta::assert_snapshot!(with("limits: {memory: 99999999999999999999Gi}"), @"plugins/hello/plugin.yaml:10:18: limits.memory: 99999999999999999999Gi is not between 64Ki and 4Gi");
+    insta::assert_snapshot!(with("limits: {callDeadline: 99999999999999999m}"), @"plugins/hello/plugin.yaml:10:24: limits.callDeadline: 99999999999999999m is not between 1ms and 10m");
+    insta::assert_snapshot!(error(&GOOD.replace("suspend: true", "suspend: yes")), @r#"plugins/hello/plugin.yaml:9:10: suspend: invalid type: string "yes", expected true or false"#);
+    insta::assert_snapshot!(error(&GOOD.replace("../target/guests/hello.wasm", "")), @"plugins/hello/plugin.yaml:2: `component` is empty: give the path of a component");
+    let config = |value: &str| error(&GOOD.replace("greeting: hi", &format!("greeting: {value}")));
+    insta::assert_snapshot!(config("123456789012345678901234567890"), @"plugins/hello/plugin.yaml:7:13: config.greeting: an integer beyond 64 bits: write it in quotes");
+    insta::assert_snapshot!(config("-123456789012345678901234567890"), @"plugins/hello/plugin.yaml:7:13: config.greeting: an integer beyond 64 bits: write it in quotes");
+    for value in [".nan", ".inf", "-.inf"] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(config(value), @"plugins/hello/plugin.yaml:7:13: config.greeting: JSON has no NaN and no infinity: leave it out, or write it in quotes");
+        }
+    }
+    let account = "serviceAccount = { namespace = 'a', name = 'b' }";
+    let toml = toml_error(&format!("name = 'a'\ncomponent = 'b'\n{account}\nconfig = {{ a = nan }}\n"));
+    assert!(toml.ends_with("JSON has no NaN and no infinity: leave it out, or write it in quotes"), "{toml}");
+}
+
+#[test]
+fn the_error_of_a_second_document_names_its_line() {
+    let two = format!("# A comment.\n---\n{GOOD}---\n{GOOD}");
+    insta::assert_snapshot!(error(&two), @"plugins/hello/plugin.yaml:12: one plugin for each file, but there is more than one document. Fix: move the second document to a file of its own");
+    PluginFile::parse(Path::new("a.yaml"), &format!("---\n{GOOD}")).unwrap();
+}
+
+#[test]
 fn names_must_be_valid_in_kubernetes() {
     insta::assert_snapshot!(error(&GOOD.replace("name: hello\ncomp", "name: Hello\ncomp")), @"plugins/hello/plugin.yaml:1: name `Hello` is not a valid name: 'H' is not allowed (lower-case letters, digits and '-' are)");
     insta::assert_snapshot!(error(&GOOD.replace("name: hello\ncomp", "name: hello-\ncomp")), @"plugins/hello/plugin.yaml:1: name `hello-` is not a valid name: it must begin and end with a letter or digit");
@@ -153,7 +194,56 @@ fn a_folder_is_read_into_valid_files_and_errors() {
 
     assert!(load_dir(&dir.path().join("absent")).is_err());
     let empty = PluginFile::read(&dir.path().join("empty")).unwrap_err();
-    insta::assert_snapshot!(empty.to_string().replace(&root, ""), @"empty: contains no plugin.yaml or plugin.toml. Fix: name a plugin file or the folder of one; `oarlock plugin new NAME` makes a plugin");
+    insta::assert_snapshot!(empty.to_string().replace(&root, ""), @"empty: contains no plugin.yaml, plugin.yml or plugin.toml. Fix: name a plugin file or the folder of one; `oarlock plugin new NAME` makes a plugin");
+}
+
+#[test]
+fn a_plugin_file_of_another_name_in_a_subfolder_is_an_error() {
+    let folder = Folder::new(&[]);
+    for name in ["a", "b", "js/cases", "deploy", ".hidden"] {
+        std::fs::create_dir_all(folder.at(name)).unwrap();
+    }
+    let other = GOOD.replace("name: hello\ncomp", "name: other\ncomp");
+    let toml = "name = 'c'\ncomponent = 'c.wasm'\n[serviceAccount]\nnamespace = 'a'\nname = 'c'\n";
+    let files = [
+        ("a/w.yaml", GOOD),
+        ("a/c.toml", toml),
+        // The file of the folder's plugin is there: the others are not the host's.
+        ("js/plugin.yaml", other.as_str()),
+        ("js/second.yaml", GOOD),
+        // Files of other tools, and malformed ones.
+        ("js/cases/one.yaml", "description: a\nconfig: {}\n"),
+        ("b/oarlock.toml", toml),
+        ("b/docker-compose.yml", "services: {}\n"),
+        ("b/bad.yaml", "component: [\nserviceAccount: a\n"),
+        ("deploy/values.yaml", "serviceAccount: {create: true}\n"),
+        ("deploy/objects.yaml", "kind: Plugin\n---\nkind: ServiceAccount\n"),
+        (".hidden/w.yaml", GOOD),
+    ];
+    files.iter().for_each(|(name, text)| folder.write(name, text));
+    let root = folder.0.path().to_owned();
+    let load = |paths: &[PathBuf]| {
+        folder.load(paths, Circumstances::default()).replace(&root.display().to_string(), "PLUGINS")
+    };
+    insta::assert_snapshot!(load(std::slice::from_ref(&root)), @"
+    other of js/plugin.yaml
+    a/c.toml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS
+    a/w.yaml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS
+    ");
+    assert_eq!(load_dir(&root).unwrap().errors.len(), 2);
+    // The folder of the files, or a file, is named too.
+    insta::assert_snapshot!(load(&[root.clone(), folder.at("a")]), @"
+    other of js/plugin.yaml
+    c of a/c.toml
+    hello of a/w.yaml
+    ");
+    std::fs::remove_file(folder.at("js/plugin.yaml")).unwrap();
+    std::fs::remove_file(folder.at("a/c.toml")).unwrap();
+    std::fs::rename(folder.at("a/w.yaml"), folder.at("a/plugin.yaml")).unwrap();
+    insta::assert_snapshot!(load(std::slice::from_ref(&root)), @"
+    hello of a/plugin.yaml
+    js/second.yaml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS
+    ");
 }
 
 #[test]
@@ -188,7 +278,7 @@ fn the_error_of_a_wrong_type_names_the_expected_type() {
     insta::assert_snapshot!(error("just text\n"), @r#"plugins/hello/plugin.yaml:1:1: invalid type: string "just text", expected a mapping with the keys `name`, `component` and `serviceAccount`"#);
     insta::assert_snapshot!(error("- a\n"), @"plugins/hello/plugin.yaml:1:1: invalid type: sequence, expected a mapping with the keys `name`, `component` and `serviceAccount`");
     insta::assert_snapshot!(error(&format!("{GOOD}limits: 64Mi\n")), @r#"plugins/hello/plugin.yaml:10:9: limits: invalid type: string "64Mi", expected a mapping such as {memory: 64Mi}"#);
-    insta::assert_snapshot!(error(&format!("{GOOD}limits: {{logLinesPerSecond: -1}}\n")), @"plugins/hello/plugin.yaml:10:29: limits.logLinesPerSecond: invalid type: integer `-1`, expected a whole number");
+    insta::assert_snapshot!(error(&format!("{GOOD}limits: {{logLinesPerSecond: -1}}\n")), @"plugins/hello/plugin.yaml:10:29: limits.logLinesPerSecond: -1 is not between 0 and 100000");
     insta::assert_snapshot!(error(&GOOD.replace("config:\n  greeting: hi\n  list: [1, 2.5, null]", "config: [1]")), @"plugins/hello/plugin.yaml:6:9: config: invalid type: sequence, expected a mapping");
     insta::assert_snapshot!(error(&GOOD.replace("greeting: hi", "1: hi\n  ? [a]\n  : b")), @"plugins/hello/plugin.yaml:8:5: config: invalid type: sequence, expected a string");
     insta::assert_snapshot!(toml_error("name = \"a\"\ncomponent = \"b\"\nserviceAccount = \"c\"\n"), @r#"hello.toml:3:18: invalid type: string "c", expected a mapping such as {namespace: oarlock-plugins, name: my-plugin}"#);

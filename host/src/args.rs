@@ -12,11 +12,12 @@ mod record;
 mod registry;
 mod traces;
 mod unknown_command;
+mod variables;
 
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{
-    Args as ClapArgs, Parser, Subcommand, ValueEnum,
+    Args as ClapArgs, CommandFactory, Error, FromArgMatches, Parser, Subcommand, ValueEnum,
     builder::{OsStringValueParser, TypedValueParser},
 };
 use oarlock_controller::account::{Account, DEFAULT_HOST_ACCOUNT};
@@ -36,6 +37,7 @@ pub(crate) use self::record::RecordArgs;
 pub(crate) use self::registry::{PushArgs, RegistryArgs};
 pub(crate) use self::traces::TraceArgs;
 pub(crate) use self::unknown_command::with_tip;
+pub(crate) use self::variables::without_empty_variables;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///
@@ -352,6 +354,16 @@ pub(crate) enum Output {
     Human,
     /// One JSON object for each event.
     Json,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Parses the command line, and the variables that are not empty.
+    pub(crate) fn of_process(arguments: Vec<OsString>) -> Result<Self, Error> {
+        let matches = without_empty_variables(Self::command()).try_get_matches_from(arguments)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))
+    }
 }
 
 #[cfg(test)]

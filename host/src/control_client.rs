@@ -61,11 +61,20 @@ pub(crate) struct ControlClient {
 /// Where a host is.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    Socket(PathBuf),
+    Socket(PathBuf, Chosen),
     /// An address of the admin pages.
     Admin(String),
     /// The host of a cluster.
     Remote(Box<Remote>),
+}
+
+/// How the user has chosen a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    /// With `--socket`.
+    ByFlag,
+    /// With `OARLOCK_SOCKET`.
+    ByVariable,
 }
 
 /// What a host answers when it does not carry out an operation.
@@ -88,12 +97,13 @@ impl ControlClient {
                 tunnel = opened;
                 start(stream, &tasks).await
             }
-            Place::Socket(path) => match tokio::time::timeout(CONNECT_LIMIT, UnixStream::connect(path)).await
-            {
-                Ok(Ok(stream)) => start(stream, &tasks).await,
-                Ok(Err(error)) => return Err(socket_failure(path, error)),
-                Err(_) => return Err(no_answer(&place, CONNECT_LIMIT)),
-            },
+            Place::Socket(path, chosen) => {
+                match tokio::time::timeout(CONNECT_LIMIT, UnixStream::connect(path)).await {
+                    Ok(Ok(stream)) => start(stream, &tasks).await,
+                    Ok(Err(error)) => return Err(socket_failure(path, *chosen, error)),
+                    Err(_) => return Err(no_answer(&place, CONNECT_LIMIT)),
+                }
+            }
             Place::Admin(address) => {
                 match tokio::time::timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
                     Ok(Ok(stream)) => start(stream, &tasks).await,
@@ -110,7 +120,7 @@ impl ControlClient {
         };
         let names = match &place {
             Place::Remote(remote) => remote.names.clone(),
-            Place::Socket(_) | Place::Admin(_) => Names::OfHost,
+            Place::Socket(..) | Place::Admin(_) => Names::OfHost,
         };
         let sender = connected.map_err(Failure::running)?;
         Ok(Self { sender, place, names, tasks, _tunnel: tunnel, refused: None })
@@ -149,7 +159,7 @@ impl ControlClient {
             };
             let may_succeed = match self.place {
                 Place::Remote(_) => !self.is_refused(),
-                Place::Socket(_) | Place::Admin(_) => self.refused == Some(StatusCode::SERVICE_UNAVAILABLE),
+                Place::Socket(..) | Place::Admin(_) => self.refused == Some(StatusCode::SERVICE_UNAVAILABLE),
             };
             if !may_succeed || began_at.elapsed() >= TAKEOVER_LIMIT {
                 return Err(failure);
@@ -172,29 +182,34 @@ impl ControlClient {
 
     /// Begins to read a page that may have no end.
     pub(crate) async fn stream(&mut self, path: &str) -> Result<Response<Incoming>, Failure> {
-        self.send(Method::GET, path, Bytes::new()).await
+        self.send(&Method::GET, path, Bytes::new()).await
     }
 
     async fn bytes(&mut self, method: Method, path: &str, body: Bytes) -> Result<Bytes, Failure> {
-        let answer = self.send(method, path, body).await?;
+        let answer = self.send(&method, path, body).await?;
         let read = tokio::time::timeout(ANSWER_LIMIT, answer.into_body().collect()).await;
         match read {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) => Err(self.ended(error)),
-            Err(_) => Err(no_answer(&self.place, ANSWER_LIMIT)),
+            Err(_) => Err(no_answer_to(&method, &self.place)),
         }
     }
 
-    async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
+    async fn send(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
         self.refused = None;
-        let mut answer = self.send_once(&method, path, body.clone()).await?;
+        let mut answer = self.send_once(method, path, body.clone()).await?;
         if answer.status() == StatusCode::UNAUTHORIZED
             && let Place::Remote(remote) = &mut self.place
             && remote.credentials.renew().await?
         {
             // The connection is free only when the answer before is dropped.
             drop(answer);
-            answer = self.send_once(&method, path, body).await?;
+            answer = self.send_once(method, path, body).await?;
         }
         let status = answer.status();
         if status.is_success() {
@@ -226,13 +241,13 @@ impl ControlClient {
             let reconnected = self.reconnect().await;
             reconnected.map_err(|failure| match &self.place {
                 Place::Remote(_) => failure,
-                Place::Socket(_) | Place::Admin(_) => self.has_ended(),
+                Place::Socket(..) | Place::Admin(_) => self.has_ended(),
             })?;
         }
         match tokio::time::timeout(ANSWER_LIMIT, self.sender.send_request(request)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(self.ended(error)),
-            Err(_) => Err(no_answer(&self.place, ANSWER_LIMIT)),
+            Err(_) => Err(no_answer_to(method, &self.place)),
         }
     }
 
@@ -296,19 +311,22 @@ async fn start(
     Ok(sender)
 }
 
-fn socket_failure(path: &Path, error: std::io::Error) -> Failure {
+fn socket_failure(path: &Path, chosen: Chosen, error: std::io::Error) -> Failure {
     let shown = path.display();
-    let (text, hint) = match error.kind() {
-        ErrorKind::NotFound => {
-            (format!("there is no socket {shown}"), "without --socket, the command looks for hosts by itself")
-        }
-        ErrorKind::ConnectionRefused if !is_socket(path) => {
-            (format!("{shown} is no socket"), "name the socket of a running host, or leave --socket out")
-        }
-        ErrorKind::ConnectionRefused => (
-            format!("the host of {shown} has ended"),
+    let (without_hint, other_hint) = match chosen {
+        Chosen::ByFlag => (
             "without --socket, the command looks for hosts by itself",
+            "name the socket of a running host, or leave --socket out",
         ),
+        Chosen::ByVariable => (
+            "without the variable OARLOCK_SOCKET, the command looks for hosts by itself",
+            "name the socket of a running host, or unset the variable OARLOCK_SOCKET",
+        ),
+    };
+    let (text, hint) = match error.kind() {
+        ErrorKind::NotFound => (format!("there is no socket {shown}"), without_hint),
+        ErrorKind::ConnectionRefused if !is_socket(path) => (format!("{shown} is no socket"), other_hint),
+        ErrorKind::ConnectionRefused => (format!("the host of {shown} has ended"), without_hint),
         ErrorKind::PermissionDenied => {
             (format!("{shown} may not be opened"), "run the command as the user that runs the host")
         }
@@ -330,11 +348,30 @@ fn no_answer(place: &Place, limit: Duration) -> Failure {
         Place::Remote(_) => {
             "the host may be stopped or overloaded: try again; `kubectl logs` of its Pod shows more"
         }
-        Place::Socket(_) | Place::Admin(_) => {
+        Place::Socket(..) | Place::Admin(_) => {
             "the host may be stopped or overloaded: try again, or name another host with --socket PATH"
         }
     };
     Failure::running(anyhow::anyhow!("{place} does not answer within {} s", limit.as_secs())).hint(hint)
+}
+
+/// Returns the failure of a request that was sent. The host may still carry out a command, and another try
+/// of it may do something else: a second roll-back, for example.
+fn no_answer_to(method: &Method, place: &Place) -> Failure {
+    let failure = no_answer(place, ANSWER_LIMIT);
+    if *method == Method::GET {
+        return failure;
+    }
+    let hint = match place {
+        Place::Remote(_) => {
+            "the host may still carry out the command: look at `kubectl oarlock plugins PLUGIN` before you \
+             try again"
+        }
+        Place::Socket(..) | Place::Admin(_) => {
+            "the host may still carry out the command: look at `oarlock plugins PLUGIN` before you try again"
+        }
+    };
+    failure.hint(hint)
 }
 
 // === impl Place ===
@@ -342,7 +379,7 @@ fn no_answer(place: &Place, limit: Duration) -> Failure {
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Socket(path, _) => write!(f, "{}", path.display()),
             Self::Admin(address) => write!(f, "http://{address}"),
             Self::Remote(remote) => write!(f, "{}", remote.address),
         }
@@ -355,6 +392,30 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn a_command_without_an_answer_may_still_be_carried_out() {
+        let place = Place::Socket("/run/1.sock".into(), Chosen::ByFlag);
+        insta::assert_snapshot!(no_answer_to(&Method::GET, &place).text(), @"
+        /run/1.sock does not answer within 75 s
+        hint: the host may be stopped or overloaded: try again, or name another host with --socket PATH
+        ");
+        insta::assert_snapshot!(no_answer_to(&Method::POST, &place).text(), @"
+        /run/1.sock does not answer within 75 s
+        hint: the host may still carry out the command: look at `oarlock plugins PLUGIN` before you try again
+        ");
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_used_has_a_hint_with_what_names_it() {
+        let said =
+            |chosen, kind: ErrorKind| socket_failure(Path::new("/no.sock"), chosen, kind.into()).text();
+        for kind in [ErrorKind::NotFound, ErrorKind::ConnectionRefused] {
+            let (flag, variable) = (said(Chosen::ByFlag, kind), said(Chosen::ByVariable, kind));
+            assert!(flag.contains("--socket") && !flag.contains("OARLOCK_SOCKET"), "{flag}");
+            assert!(variable.contains("OARLOCK_SOCKET") && !variable.contains("--socket"), "{variable}");
+        }
+    }
 
     #[tokio::test]
     async fn a_page_that_another_client_reads_is_an_error_first_and_is_waited_for_later() {

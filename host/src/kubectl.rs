@@ -22,7 +22,7 @@ pub(crate) use self::api::failure;
 use self::api::{ApiServer, Place};
 use self::cluster_flags::ClusterFlags;
 pub(crate) use self::complete::run as complete;
-use crate::args::{KubectlArgs, KubectlCommand};
+use crate::args::{KubectlArgs, KubectlCommand, without_empty_variables};
 use crate::commands::{lifecycle, logs, parked, top};
 use crate::failure::Ended;
 use crate::unread::while_read;
@@ -33,7 +33,7 @@ pub(crate) const COMPLETER: &str = "kubectl_complete-oarlock";
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Vec<OsString>) -> ExitCode {
-    let matches = KubectlArgs::command().get_matches_from(arguments);
+    let matches = without_empty_variables(KubectlArgs::command()).get_matches_from(arguments);
     // The command line was checked.
     let args = KubectlArgs::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let flags = ClusterFlags::given(&matches);

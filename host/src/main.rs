@@ -28,7 +28,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use oarlock_plugin::compiler;
 
 use crate::{
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         telemetry::print_at_end(Args::command().render_help().to_string());
         return ExitCode::from(2);
     }
-    let args = Args::try_parse_from(arguments).unwrap_or_else(|error| args::with_tip(error).exit());
+    let args = Args::of_process(arguments).unwrap_or_else(|error| args::with_tip(error).exit());
     match args.command {
         // Before there is a runtime: this process limits its own rights and resources.
         Command::CompileComponent(ChildArgs { arguments }) => compiler::run(arguments),

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-/// Which host to ask. Without both flags, the one host that runs on this machine.
+/// Which host to ask. Without a flag and the variable, the one host that runs on this machine.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct HostChoice {
-    /// The control socket of the host. Otherwise that of the one host of this user on this machine.
-    #[arg(
-        long,
-        env = "OARLOCK_SOCKET",
-        hide_env_values = true,
-        value_name = "PATH",
-        conflicts_with = "admin"
-    )]
+    /// The control socket of the host. Otherwise that of OARLOCK_SOCKET, or that of the one host of this user
+    /// on this machine.
+    #[arg(long, value_name = "PATH", conflicts_with = "admin")]
     pub(crate) socket: Option<PathBuf>,
+
+    // An argument of its own: for clap, a variable of `socket` would conflict with `admin` as the flag does.
+    /// The control socket of the host, if neither --socket nor --admin is given.
+    #[arg(long, env = "OARLOCK_SOCKET", hide = true)]
+    pub(crate) socket_variable: Option<PathBuf>,
 
     /// The admin address of the host, for commands that only read.
     #[arg(long, value_name = "ADDRESS")]

@@ -31,6 +31,8 @@ pub(crate) struct ListPrinter {
     /// What each line of the answer before showed, without its ages.
     before: Vec<Vec<String>>,
     is_first: bool,
+    /// Whether the table of the answer before was empty.
+    was_empty: bool,
 }
 
 /// Prints a text. Fails quietly if standard output is closed.
@@ -83,7 +85,7 @@ pub(crate) fn yaml(json: &Value) -> Result<String, Failure> {
 
 impl ListPrinter {
     pub(crate) fn new(output: ListOutput) -> Self {
-        Self { output, widths: Widths::default(), before: Vec::new(), is_first: true }
+        Self { output, widths: Widths::default(), before: Vec::new(), is_first: true, was_empty: false }
     }
 
     pub(crate) fn is_wide(&self) -> bool {
@@ -104,7 +106,7 @@ impl ListPrinter {
             Some(ListFormat::Yaml) => vec![yaml(&shown.json)?.trim_end().to_owned()],
             Some(ListFormat::Name) => names(&shown.names),
             Some(ListFormat::Wide) | None => {
-                if is_first && shown.table.is_empty() {
+                if self.becomes_empty(&shown.table) {
                     progress::say(nothing);
                 }
                 let with_headers = is_first && !self.output.no_headers && !shown.table.is_empty();
@@ -128,6 +130,12 @@ impl ListPrinter {
             new.insert(0, DOCUMENT_END.to_owned());
         }
         Ok(new)
+    }
+
+    /// Returns whether a table is empty and that of the answer before, if there was one, was not.
+    fn becomes_empty(&mut self, table: &Table) -> bool {
+        let was_empty = std::mem::replace(&mut self.was_empty, table.is_empty());
+        table.is_empty() && !was_empty
     }
 }
 
@@ -153,6 +161,22 @@ mod tests {
         assert_eq!(changed("loading"), "name: a\nphase: loading\n");
         assert_eq!(changed("loading"), "");
         assert_eq!(changed("serving"), "---\nname: a\nphase: serving\n");
+    }
+
+    #[test]
+    fn a_watched_list_says_once_that_it_is_empty_until_it_had_a_row() {
+        let output = ListOutput { output: None, no_headers: false, watch: true };
+        let mut printer = ListPrinter::new(output);
+        let mut becomes_empty = |rows: &[&str]| {
+            let mut table = Table::new(&["NAME"]);
+            rows.iter().for_each(|row| table.row([(*row).to_owned()]));
+            printer.becomes_empty(&table)
+        };
+        assert!(becomes_empty(&[]));
+        assert!(!becomes_empty(&[]));
+        assert!(!becomes_empty(&["a"]));
+        assert!(becomes_empty(&[]));
+        assert!(!becomes_empty(&[]));
     }
 
     #[test]

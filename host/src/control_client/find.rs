@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::{ControlClient, Place, no_answer};
+use super::{Chosen, ControlClient, Place, no_answer};
 use crate::age::Age;
 use crate::args::{Environment, HostChoice};
 use crate::failure::Failure;
@@ -37,21 +37,10 @@ struct HostView {
     plugins: usize,
 }
 
-/// Connects to the host that the flags name, or to the only one that runs.
+/// Connects to the host that the flags or the variable name, or to the only one that runs.
 pub(crate) async fn connect(choice: HostChoice, finding: Finding<'_>) -> Result<ControlClient, Failure> {
-    let HostChoice { socket, admin } = choice;
-    if let Some(path) = socket {
-        return ControlClient::open(Place::Socket(path)).await;
-    }
-    if let Some(address) = admin {
-        if address.starts_with("https://") {
-            let refused =
-                anyhow::anyhow!("{address} cannot be used: a host serves its admin address over plain HTTP");
-            return Err(Failure::caller(refused)
-                .hint("--admin takes HOST:PORT, the address that the host was given with --admin-addr"));
-        }
-        let address = address.strip_prefix("http://").unwrap_or(&address).trim_end_matches('/').to_owned();
-        return ControlClient::open(Place::Admin(address)).await;
+    if let Some(place) = chosen(choice)? {
+        return ControlClient::open(place).await;
     }
     let folders = finding.folders();
     let mut hosts = Vec::new();
@@ -73,6 +62,25 @@ pub(crate) async fn connect(choice: HostChoice, finding: Finding<'_>) -> Result<
                 .hint("choose one of them with --socket PATH"))
         }
     }
+}
+
+/// Returns where the host is that the flags name, else the variable.
+fn chosen(choice: HostChoice) -> Result<Option<Place>, Failure> {
+    let HostChoice { socket, socket_variable, admin } = choice;
+    if let Some(path) = socket {
+        return Ok(Some(Place::Socket(path, Chosen::ByFlag)));
+    }
+    let Some(address) = admin else {
+        return Ok(socket_variable.map(|path| Place::Socket(path, Chosen::ByVariable)));
+    };
+    if address.starts_with("https://") {
+        let refused =
+            anyhow::anyhow!("{address} cannot be used: a host serves its admin address over plain HTTP");
+        return Err(Failure::caller(refused)
+            .hint("--admin takes HOST:PORT, the address that the host was given with --admin-addr"));
+    }
+    let address = address.strip_prefix("http://").unwrap_or(&address).trim_end_matches('/').to_owned();
+    Ok(Some(Place::Admin(address)))
 }
 
 impl Finding<'_> {
@@ -100,7 +108,8 @@ fn sockets(folders: &[PathBuf]) -> Vec<PathBuf> {
 /// Connects to a host, if one serves the socket. Sockets of hosts that have ended are left to the next host,
 /// which removes them.
 async fn open(path: &Path) -> Option<Result<(ControlClient, HostView), Failure>> {
-    let place = Place::Socket(path.to_owned());
+    // The messages name the flag, with which the user can choose this socket.
+    let place = Place::Socket(path.to_owned(), Chosen::ByFlag);
     let ask = async {
         let mut client = ControlClient::open(place.clone()).await?;
         let view = client.get("/v1/host").await?;
@@ -143,6 +152,23 @@ fn none_runs(folders: &[PathBuf]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_flag_wins_over_the_variable() {
+        let variable = Some(PathBuf::from("/variable.sock"));
+        let of = |socket: Option<&str>, admin: Option<&str>| {
+            let choice = HostChoice {
+                socket: socket.map(PathBuf::from),
+                socket_variable: variable.clone(),
+                admin: admin.map(str::to_owned),
+            };
+            chosen(choice).unwrap().map(|place| place.to_string())
+        };
+        assert_eq!(of(Some("/flag.sock"), None).as_deref(), Some("/flag.sock"));
+        assert_eq!(of(None, Some("http://127.0.0.1:1/")).as_deref(), Some("http://127.0.0.1:1"));
+        assert_eq!(of(None, None).as_deref(), Some("/variable.sock"));
+        assert!(chosen(HostChoice::default()).unwrap().is_none());
+    }
 
     #[test]
     fn a_host_is_described_by_its_process_plugins_and_server() {

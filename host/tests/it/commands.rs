@@ -117,6 +117,24 @@ fn resume_ends_only_the_suspension_by_an_operator() {
 }
 
 #[test]
+fn both_flags_win_over_the_variable_for_the_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |args: &[&str]| {
+        let mut command = command(folder.path(), args);
+        stderr(&command.env("OARLOCK_SOCKET", "/no.sock").output().unwrap())
+    };
+    let by_variable = said(&["plugins"]);
+    assert!(by_variable.contains("there is no socket /no.sock"), "{by_variable}");
+    assert!(by_variable.contains("OARLOCK_SOCKET") && !by_variable.contains("--socket"), "{by_variable}");
+    let by_socket = said(&["plugins", "--socket", "/other.sock"]);
+    assert!(by_socket.contains("there is no socket /other.sock"), "{by_socket}");
+    let by_admin = said(&["plugins", "--admin", "127.0.0.1:1"]);
+    assert!(by_admin.contains("no host answers at 127.0.0.1:1"), "{by_admin}");
+    let by_both = said(&["plugins", "--admin", "127.0.0.1:1", "--socket", "/other.sock"]);
+    assert!(by_both.contains("cannot be used with"), "{by_both}");
+}
+
+#[test]
 fn without_arguments_the_help_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let output = ask(folder.path(), &[]);
@@ -198,6 +216,11 @@ fn a_running_host_is_found_and_asked() {
         stdout(&ask(folder, &["--state-dir", "/nowhere", "plugins", "--socket", &socket, "-o", "name"])),
         "plugin/broken\n"
     );
+
+    // A variable that is empty counts as not set.
+    let mut with_empty = command(folder, &["plugins", "-o", "name"]);
+    with_empty.env("OARLOCK_SOCKET", "").env("OARLOCK_STATE_DIR", "").env("OARLOCK_CACHE_DIR", "");
+    assert_eq!(stdout(&with_empty.output().unwrap()), "plugin/broken\n");
 
     // The reader of a pipe that ends early.
     let mut child =

@@ -64,7 +64,7 @@ fn page_of(reference: &Value) -> Result<String> {
             writeln!(page, "{row}")?;
         }
     }
-    page += "\n## Environment variables\n\nA flag wins over its variable.\n\n";
+    page += "\n## Environment variables\n\nA flag wins over its variable. A variable that is empty counts as not set.\n\n";
     page += "| variable | flag | default | |\n|---|---|---|---|\n";
     let variables = reference["environment"].as_array().context("there are no environment variables")?;
     for variable in variables {

@@ -197,7 +197,21 @@ impl Refusal {
 
     pub(super) fn roll_back(plugin: &str, error: &RollbackError) -> Self {
         let object = Object::of(plugin);
-        Self::new(StatusCode::CONFLICT, format!("plugin {plugin} cannot be rolled back: {error}"))
+        let refusal =
+            Self::new(StatusCode::CONFLICT, format!("plugin {plugin} cannot be rolled back: {error}"));
+        if matches!(error, RollbackError::IsBack) {
+            return refusal
+                .hint(format!(
+                    "load the version that you want: change the plugin's file or its component; `oarlock \
+                     rollback {plugin} --release` loads the newest one again"
+                ))
+                .kubectl_hint(format!(
+                    "load the version that you want: change the spec of the object; `kubectl oarlock rollback \
+                     {} --release` loads the newest one again",
+                    object.arguments()
+                ));
+        }
+        refusal
             .hint(format!("oarlock plugins {plugin} lists its generations and their states"))
             .kubectl_hint(format!(
                 "`kubectl get {object} -o yaml` shows in its status the version that serves, and the last good one"
@@ -341,6 +355,9 @@ mod tests {
         let standby = Refusal::standby("a_1");
         assert!(standby.hint.as_deref().unwrap().ends_with("Or use `kubectl oarlock`"));
         assert!(!standby.for_kubectl().hint.unwrap().contains("kubectl"));
+        let again = Refusal::roll_back("ta.r3", &RollbackError::IsBack);
+        insta::assert_snapshot!(again.error, @"plugin ta.r3 cannot be rolled back: there is no version to go back to: the host keeps one earlier version of a plugin, and it went back to that one already");
+        insta::assert_snapshot!(again.for_kubectl().hint.unwrap(), @"load the version that you want: change the spec of the object; `kubectl oarlock rollback -n ta r3 --release` loads the newest one again");
         let own = Refusal::roll_back("mirror", &RollbackError::NothingServes).hint.unwrap();
         assert_eq!(own, "oarlock plugins mirror lists its generations and their states");
         let absent = Refusal::not_loaded(Some("ta"), "r3");

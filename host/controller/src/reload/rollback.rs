@@ -38,6 +38,12 @@ pub(crate) enum RollbackError {
          was started, and the folder for state has none that passed its probation"
     )]
     NothingToGoBackTo,
+    /// The plugin is on the only earlier version that the host keeps.
+    #[error(
+        "there is no version to go back to: the host keeps one earlier version of a plugin, and it went back \
+         to that one already"
+    )]
+    IsBack,
     /// The version to go back to cannot be loaded.
     #[error("the version to go back to cannot be loaded: {message}")]
     Failed {

@@ -24,6 +24,8 @@ pub(super) struct Version {
 pub(super) struct Versions {
     pub(super) serving: Option<Version>,
     before: Option<Version>,
+    /// The version that serves is one that the host went back to.
+    is_back: bool,
 }
 
 // === impl Versions ===
@@ -37,6 +39,7 @@ impl Versions {
             same.is_good |= old.is_good;
             return;
         }
+        self.is_back = false;
         if old.is_good || self.before.as_ref().is_none_or(|before| !before.is_good) {
             // Its code is needed again if the new version has to be switched back.
             self.before = Some(old);
@@ -45,7 +48,7 @@ impl Versions {
 
     /// Notes that the version that serves was left for this one.
     pub(super) fn went_back(&mut self, to: Version) {
-        *self = Self { serving: Some(to), before: None };
+        *self = Self { serving: Some(to), before: None, is_back: true };
     }
 
     /// Notes that the version that serves passed its probation, if it still serves.
@@ -53,6 +56,11 @@ impl Versions {
         if let Some(serving) = self.serving.as_mut().filter(|it| it.id == id) {
             serving.is_good = true;
         }
+    }
+
+    /// Returns whether the version that serves is one that the host went back to.
+    pub(super) fn is_back(&self) -> bool {
+        self.is_back
     }
 
     /// Returns the version to go back to from the one that serves.

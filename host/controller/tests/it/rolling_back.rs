@@ -163,6 +163,11 @@ async fn an_operator_rolls_back_to_the_version_before_and_the_other_one_is_not_t
     received::until_current(&rig, "p", 3).await;
     rig.component("p", &other);
     rig.event("p", "plugin-refused").await;
+
+    // The host keeps one version, and is on it.
+    let (status, body) = control_socket::request(&path, "POST /v1/plugins/p/rollback").await;
+    assert!(status.contains(" 409 "), "{status} {body}");
+    assert!(body.contains("it went back to that one already") && body.contains("--release"), "{body}");
     rig.end().await;
 }
 

@@ -82,8 +82,13 @@ impl RollOut {
             None => {
                 let found = self.last_good(&serving.file, Some(serving.id)).await;
                 let found = found.map_err(|message| RollbackError::Failed { message, hint: None })?;
-                let LastGood { file, bytes, has_passed, .. } =
-                    found.ok_or(RollbackError::NothingToGoBackTo)?;
+                let Some(LastGood { file, bytes, has_passed, .. }) = found else {
+                    let is_back = slot.versions.lock().is_back();
+                    return Err(match is_back {
+                        true => RollbackError::IsBack,
+                        false => RollbackError::NothingToGoBackTo,
+                    });
+                };
                 (Arc::new(file), Origin::LastGood(bytes), has_passed)
             }
         };

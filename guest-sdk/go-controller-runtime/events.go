@@ -2,6 +2,7 @@ package oarlockctrl
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,6 +71,8 @@ func (e *newEvents) AnnotatedEventf(regarding, _ runtime.Object, _ map[string]st
 
 // cut returns the begin of a message, at the end of a character.
 func cut(message string) string {
+	// The host takes UTF-8 only, in which a replaced byte is longer.
+	message = strings.ToValidUTF8(message, "\uFFFD")
 	if len(message) <= longestNote {
 		return message
 	}

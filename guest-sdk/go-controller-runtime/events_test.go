@@ -15,7 +15,7 @@ func TestMessagesOfEventsAreCutAtTheEndOfACharacter(t *testing.T) {
 		strings.Repeat("x", 1025):               strings.Repeat("x", 1024),
 		"x" + strings.Repeat("é", 512):          "x" + strings.Repeat("é", 511),
 		strings.Repeat("\xf0\x9f\x98\x80", 300): strings.Repeat("\xf0\x9f\x98\x80", 256),
-		strings.Repeat("\x80", 2000):            strings.Repeat("\x80", 1020),
+		strings.Repeat("\x80", 2000):            "\uFFFD",
 	} {
 		if got := cut(message); got != want {
 			t.Errorf("a message of %d bytes was cut to %d, want %d", len(message), len(got), len(want))

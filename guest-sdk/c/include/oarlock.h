@@ -326,7 +326,8 @@ typedef struct {
 //     if (rows.error.code) return rows.error;
 //
 // A row and its strings live until the next call of oarlock_next with the same `rows`, so that an iteration
-// needs the memory of one page, however many there are. Copy what is kept: oarlock_format("%s", name).
+// needs the memory of one page, however many there are. Copy what is kept: oarlock_format("%s", name). The
+// pointers of `fields` are read again for each page.
 typedef struct {
     oarlock_row row;
     oarlock_error error;

@@ -1,6 +1,7 @@
 // Reads of the cache, and lists of the API server, which have the same pages.
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "arena.h"
 #include "exports.h"
@@ -25,9 +26,23 @@ struct oarlock_rows_state {
     bool is_last_page;
 };
 
+// Returns a copy, since a text may be that of a row of another iteration, which goes on.
+static const char *copy(const char *text) {
+    if (!text) return NULL;
+    size_t size = strlen(text) + 1;
+    return memcpy(oarlock_alloc(size), text, size);
+}
+
 static oarlock_rows rows_of(struct oarlock_rows_state state) {
     struct oarlock_rows_state *kept = oarlock_alloc(sizeof *kept);
     *kept = state;
+    kept->name = copy(state.name);
+    kept->value = copy(state.value);
+    kept->label_selector = copy(state.label_selector);
+    kept->ns = copy(state.ns);
+    oarlock_gvr target = state.target;
+    kept->target = (oarlock_gvr){
+        .group = copy(target.group), .version = copy(target.version), .plural = copy(target.plural)};
     oarlock_area_add(&kept->area);
     return (oarlock_rows){.state = kept};
 }

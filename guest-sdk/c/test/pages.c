@@ -93,6 +93,18 @@ static void what_is_not_of_a_row_lives_on(void) {
     OARLOCK_CHECK(__asan_address_is_poisoned(of_call));
 }
 
+static void an_iteration_has_its_own_texts(void) {
+    reset();
+    oarlock_rows outer = oarlock_cache_list("pods", NULL, NULL, WHOLE);
+    OARLOCK_CHECK(oarlock_next(&outer));
+    oarlock_rows inner = oarlock_cache_list("pods", outer.row.object.ns, NULL, WHOLE);
+    // The texts of the row end here.
+    OARLOCK_CHECK(oarlock_next(&outer));
+    size_t n_rows = 0;
+    while (oarlock_next(&inner)) n_rows++;
+    OARLOCK_CHECK(!inner.error.code && n_rows == N_OBJECTS);
+}
+
 static void an_error_of_a_page_lives_until_the_call_ends(void) {
     reset();
     oarlock_rows rows = oarlock_client_list(PODS, NULL, NULL, NULL, WHOLE);
@@ -111,6 +123,7 @@ static void an_error_of_a_page_lives_until_the_call_ends(void) {
 void iterations_free_their_pages(void) {
     an_iteration_has_the_memory_of_a_page();
     what_is_not_of_a_row_lives_on();
+    an_iteration_has_its_own_texts();
     an_error_of_a_page_lives_until_the_call_ends();
     oarlock_host_reset();
 }

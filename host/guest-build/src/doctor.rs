@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::Language;
 use crate::embedded::TEMPLATES;
-use crate::environment::WASI_SDK_PATH;
 use crate::toolchain::python::Requirements;
 use crate::toolchain::versions::{DEBIAN_CLANG, GO, GUEST_GO, OLDEST_NODE, OLDEST_PYTHON, OLDEST_RUST};
 use crate::toolchain::{c, command, go, node, python, rust};
@@ -204,8 +203,7 @@ fn go_tool() -> Row {
 }
 
 fn clang() -> Row {
-    let sdk = std::env::var_os(WASI_SDK_PATH).map(PathBuf::from);
-    let state = match (sdk, c::cached()) {
+    let state = match (c::sdk(), c::cached()) {
         (Some(sdk), _) if sdk.join("bin/clang").is_file() => found("WASI_SDK_PATH".to_owned(), sdk),
         (None, Some(folder)) => found(DEBIAN_CLANG.to_owned(), folder),
         (None, None) if command::exists("apt-get") && command::exists("dpkg") => {

@@ -7,12 +7,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Arg, Command, CommandFactory, Parser};
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser};
 use kube::Api;
 use kube::api::ListParams;
 
 use super::{ApiServer, Place};
-use crate::args::{ClusterChoice, Environment, KubectlArgs};
+use crate::args::{ClusterChoice, Environment, KubectlArgs, without_empty_variables};
 use crate::commands::printed::print;
 
 /// What the shell does: nothing beside, or complete files.
@@ -144,7 +144,8 @@ async fn names(done: &[String], is_cluster: Option<bool>) -> Vec<String> {
     let listed = async {
         let words = std::iter::once("kubectl oarlock".to_owned()).chain(done.iter().cloned());
         // The flags may be behind other words, which are left out.
-        let Meant { cluster, environment, _others: _ } = Meant::try_parse_from(cluster_words(words)).ok()?;
+        let meant = without_empty_variables(Meant::command()).try_get_matches_from(cluster_words(words));
+        let Meant { cluster, environment, _others: _ } = Meant::from_arg_matches(&meant.ok()?).ok()?;
         let server = ApiServer::connect(&cluster, &environment).await.ok()?;
         let params = ListParams::default();
         let names: Vec<Option<String>> = match is_cluster {

@@ -51,7 +51,7 @@ pub enum Error {
     /// A plugin file in a subfolder of a folder of plugins, with a name that is not read there.
     #[error(
         "{}: is not read: in a subfolder of {} only plugin.yaml, plugin.yml and plugin.toml are. \
-         Fix: rename it, or move it to {}",
+         Fix: rename it, or move it to {}; names that begin with a dot are left alone",
         path.display(),
         folder.display(),
         folder.display()

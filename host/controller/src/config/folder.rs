@@ -46,13 +46,22 @@ struct Below {
     misplaced: Vec<Error>,
 }
 
-/// Keys that every plugin file has. Few files of other tools have both.
+/// Keys that every plugin file has. Few files of other tools have all of them: the values of a Helm chart have
+/// a `serviceAccount` without a namespace.
 #[derive(Deserialize)]
 struct RequiredKeys {
     #[serde(rename = "component")]
-    _component: IgnoredAny,
+    _component: String,
     #[serde(rename = "serviceAccount")]
-    _service_account: IgnoredAny,
+    _service_account: AccountKeys,
+}
+
+#[derive(Deserialize)]
+struct AccountKeys {
+    #[serde(rename = "namespace")]
+    _namespace: IgnoredAny,
+    #[serde(rename = "name")]
+    _name: IgnoredAny,
 }
 
 // === impl Loaded ===

@@ -216,7 +216,7 @@ fn a_plugin_file_of_another_name_in_a_subfolder_is_an_error() {
         ("b/oarlock.toml", toml),
         ("b/docker-compose.yml", "services: {}\n"),
         ("b/bad.yaml", "component: [\nserviceAccount: a\n"),
-        ("deploy/values.yaml", "serviceAccount: {create: true}\n"),
+        ("deploy/values.yaml", "component: web\nserviceAccount: {create: true, name: web}\n"),
         ("deploy/objects.yaml", "kind: Plugin\n---\nkind: ServiceAccount\n"),
         (".hidden/w.yaml", GOOD),
     ];
@@ -227,8 +227,8 @@ fn a_plugin_file_of_another_name_in_a_subfolder_is_an_error() {
     };
     insta::assert_snapshot!(load(std::slice::from_ref(&root)), @"
     other of js/plugin.yaml
-    a/c.toml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS
-    a/w.yaml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS
+    a/c.toml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS; names that begin with a dot are left alone
+    a/w.yaml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS; names that begin with a dot are left alone
     ");
     assert_eq!(load_dir(&root).unwrap().errors.len(), 2);
     // The folder of the files, or a file, is named too.
@@ -242,7 +242,7 @@ fn a_plugin_file_of_another_name_in_a_subfolder_is_an_error() {
     std::fs::rename(folder.at("a/w.yaml"), folder.at("a/plugin.yaml")).unwrap();
     insta::assert_snapshot!(load(std::slice::from_ref(&root)), @"
     hello of a/plugin.yaml
-    js/second.yaml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS
+    js/second.yaml: is not read: in a subfolder of PLUGINS only plugin.yaml, plugin.yml and plugin.toml are. Fix: rename it, or move it to PLUGINS; names that begin with a dot are left alone
     ");
 }
 

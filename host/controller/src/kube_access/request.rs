@@ -339,9 +339,16 @@ async fn collect(
             Err(error) => return Err(broken(&error)),
         };
         let Some(data) = frame.data_ref() else { continue };
-        if let Err(Error::LimitExceeded(why)) = charge.grow(data.len()) {
-            return Err(if is_write { broken(&why) } else { Error::LimitExceeded(format!("{what}: {why}")) });
-        }
+        charge.grow(data.len()).map_err(|error| match error {
+            Error::LimitExceeded(why) | Error::Throttled(ThrottledInfo { message: why, .. }) if is_write => {
+                broken(&why)
+            }
+            Error::LimitExceeded(why) => Error::LimitExceeded(format!("{what}: {why}")),
+            Error::Throttled(ThrottledInfo { message, retry_after_ms }) => {
+                Error::Throttled(ThrottledInfo { message: format!("{what}: {message}"), retry_after_ms })
+            }
+            other => other,
+        })?;
         receive(data)?;
     }
     Ok(())

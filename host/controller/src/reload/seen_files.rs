@@ -32,14 +32,16 @@ impl SeenFiles {
     /// Takes the stamps after the files were read. Blocks.
     pub(super) fn of(sources: &[PathBuf], read: &ReadFiles) -> Self {
         let seen_at = Instant::now();
-        let is_of_stamps = |error: &Error| matches!(error, Error::EmptyFolder { .. });
+        let is_of_stamps =
+            |error: &Error| matches!(error, Error::EmptyFolder { .. } | Error::Misplaced { .. });
         if !read.loaded.errors.iter().all(is_of_stamps) {
             // Any other error may end without a change of a stamp.
             return Self { stamps: None, seen_at };
         }
         let files = read.loaded.files.iter().flat_map(|file| [&file.path, &file.component]).cloned();
         let paths = sources.iter().flat_map(|source| with_folders_in(source)).chain(files);
-        let paths: BTreeSet<_> = paths.chain(read.folders.iter().cloned()).collect();
+        let misplaced = read.loaded.errors.iter().map(|error| error.path().to_owned());
+        let paths: BTreeSet<_> = paths.chain(misplaced).chain(read.folders.iter().cloned()).collect();
         let stamps = paths.into_iter().map(|path| {
             let stamp = Stamp::of(&path);
             let is_settled = stamp.is_none_or(|stamp| !stamp.is_younger_than(SETTLED));

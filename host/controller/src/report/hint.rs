@@ -30,6 +30,12 @@ impl HostEvent {
             Self::RecordLimitReached { .. } => {
                 Some("move the files away or raise --record-limit, then start the host again")
             }
+            Self::RecordFailed { message, .. } if message.contains("panicked") => {
+                Some("report this, it is a bug of the host")
+            }
+            Self::RecordFailed { message, .. } if message.contains("--record-plugin") => Some(
+                "name a folder with --record, or the plugin with --record-plugin, then start the host again",
+            ),
             Self::RecordFailed { .. } => Some(
                 "free disk space, or name a path with --record that this user may write, then start the host \
                  again",

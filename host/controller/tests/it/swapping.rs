@@ -40,10 +40,15 @@ async fn promise_6_a_plugin_is_loaded_reconfigured_unloaded_and_loaded_again() {
     // Another configuration is another generation.
     rig.plugin_with("hello", "hello-rust", json!({"config": {"labelSelector": "app=other"}}));
     rig.serves("hello", 2).await;
+    // An editor that saves by renaming: the file is absent at one look of the host, and there at the next.
+    rig.remove("hello");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    rig.plugin("hello", "hello-rust");
+    rig.serves("hello", 3).await;
     rig.remove("hello");
     rig.event("hello", "plugin-unloaded").await;
     rig.plugin("hello", "hello-rust");
-    rig.until(|lines| lines.iter().filter(|it| it["event"] == "plugin-loaded").count() == 3).await;
+    rig.until(|lines| lines.iter().filter(|it| it["event"] == "plugin-loaded").count() == 4).await;
     rig.end().await;
 }
 

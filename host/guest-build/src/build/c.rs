@@ -3,7 +3,6 @@
 //! Sources that include `oarlock.h` are linked with the SDK. Others are written against the bindings, whose
 //! names are those of the world.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,8 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{Outcome, copy, fresh_folder, install};
-use crate::environment::WASI_SDK_PATH;
-use crate::toolchain::c::Toolchain;
+use crate::toolchain::c::{self, Toolchain};
 use crate::toolchain::command;
 use crate::toolchain::rust::Linker;
 use crate::{Project, bindings, progress};
@@ -41,7 +39,7 @@ struct Flags {
 
 /// Returns a text that represents the tools and their arguments.
 pub(super) fn recipe() -> Result<String> {
-    let sdk = env::var_os(WASI_SDK_PATH).map(PathBuf::from);
+    let sdk = c::sdk();
     let version = match &sdk {
         // Releases have this file; another compiler is another file.
         Some(sdk) => format!(

@@ -26,13 +26,17 @@ pub struct Toolchain {
     libraries: Option<String>,
 }
 
+/// Returns the WASI SDK that the environment names.
+pub(crate) fn sdk() -> Option<PathBuf> {
+    env::var_os(WASI_SDK_PATH).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 // === impl Toolchain ===
 
 impl Toolchain {
     /// Finds or downloads the toolchain.
     pub fn find() -> Result<Self> {
-        if let Some(sdk) = env::var_os(WASI_SDK_PATH) {
-            let sdk = PathBuf::from(sdk);
+        if let Some(sdk) = sdk() {
             return Self::of_sdk(&sdk)
                 .with_context(|| format!("WASI_SDK_PATH names {}, which is not a WASI SDK", sdk.display()));
         }

@@ -111,6 +111,8 @@ fn read_header(path: &Path) -> Result<HeaderValue, TokenFileError> {
 
 #[cfg(test)]
 mod tests {
+    use kube::config::{AuthProviderConfig, ExecConfig};
+
     use super::*;
 
     fn user(path: &Path) -> AuthInfo {
@@ -190,9 +192,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn other_credentials_precede_the_file() {
-        let absent = user(Path::new("/nonexistent/token"));
-        let with_token = AuthInfo { token: Some("t".to_owned().into()), ..absent };
+        let absent_file = || user(Path::new("/nonexistent/token"));
+        let with_token = AuthInfo { token: Some("t".to_owned().into()), ..absent_file() };
         assert!(TokenFile::of(&with_token).unwrap().is_none());
         assert!(TokenFile::of(&AuthInfo::default()).unwrap().is_none());
+        let password = Some("p".to_owned().into());
+        let with_password = AuthInfo { username: Some("u".into()), password, ..absent_file() };
+        assert!(TokenFile::of(&with_password).unwrap().is_none());
+        let with_provider = AuthInfo { auth_provider: Some(AuthProviderConfig::default()), ..absent_file() };
+        assert!(TokenFile::of(&with_provider).unwrap().is_none());
+        // A name alone is no credential, and the file precedes a program.
+        let with_name = AuthInfo { username: Some("u".into()), ..absent_file() };
+        assert!(TokenFile::of(&with_name).is_err());
+        let with_program = AuthInfo { exec: Some(ExecConfig::default()), ..absent_file() };
+        assert!(TokenFile::of(&with_program).is_err());
     }
 }

@@ -142,9 +142,9 @@ impl Charge {
     ///
     /// # Errors
     ///
-    /// If the account or the share of the use is exceeded: [`Error::Throttled`] for keys and Events, which
-    /// leave their queues in time, and [`Error::LimitExceeded`] for everything else. The previous charge
-    /// stays.
+    /// If the account or the share of the use is exceeded: [`Error::Throttled`] for what others free in time,
+    /// which are keys, Events and requests that fit by themselves, and [`Error::LimitExceeded`] for everything
+    /// else. The previous charge stays.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let Account { limit, used, by_use, refused } = &*self.account.shared;
         let bytes = bytes as u64;
@@ -168,6 +168,10 @@ impl Charge {
         );
         Err(match self.of {
             Use::WorkQueue | Use::Events => Error::Throttled(ThrottledInfo { message, retry_after_ms: None }),
+            // Other requests hold the rest, and end in time.
+            Use::Requests if self.bytes.saturating_add(bytes) <= share => {
+                Error::Throttled(ThrottledInfo { message, retry_after_ms: None })
+            }
             Use::Requests | Use::Metrics | Use::ReadSets | Use::OwnWrites => Error::LimitExceeded(message),
         })
     }
@@ -226,12 +230,14 @@ mod tests {
         let events = account.charge(Use::Events, 40).unwrap();
         let error = queue.grow(1).unwrap_err();
         insta::assert_snapshot!(format!("{error:?}"), @r#"Error::Throttled(ThrottledInfo { message: "1 more bytes of keys in the work queue exceed the 100 bytes that the host holds of them for one plugin", retry-after-ms: None })"#);
-        assert!(matches!(account.charge(Use::Requests, 1), Err(Error::LimitExceeded(_))));
+        assert!(matches!(account.charge(Use::Requests, 1), Err(Error::Throttled(_))));
+        assert!(matches!(account.charge(Use::Requests, 101), Err(Error::LimitExceeded(_))));
+        assert!(matches!(account.charge(Use::Metrics, 1), Err(Error::LimitExceeded(_))));
         drop(events);
         queue.shrink(10);
         queue.grow(30).unwrap();
         let view = account.view();
-        assert_eq!((view.used, view.work_queue, view.events, view.refused), (80, 80, 0, 2));
+        assert_eq!((view.used, view.work_queue, view.events, view.refused), (80, 80, 0, 4));
         drop(queue);
         assert_eq!(account.view().used, 0);
     }

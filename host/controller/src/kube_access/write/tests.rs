@@ -192,7 +192,7 @@ async fn bodies_are_charged_to_the_plugin_while_a_request_runs() {
     let _most = account.charge(Use::Events, 2_000).unwrap();
     let answer = requester.get(&target("configmaps"), &key, "").await;
     assert!(
-        matches!(&answer, Err(Error::LimitExceeded(text)) if text.contains("for one plugin")),
+        matches!(&answer, Err(Error::Throttled(info)) if info.message.contains("for one plugin")),
         "{answer:?}"
     );
     assert_eq!(account.view().requests, 0);

@@ -19,6 +19,7 @@ from oarlock import (
     EventRecorder,
     NamedByField,
     NamedByLabel,
+    NotDeclared,
     ObjectKey,
     Plugin,
     Requeue,
@@ -445,6 +446,30 @@ def test_every_declaration_is_checked_at_the_start(change: Callable[[Case], None
     case.plugin.on_start(lambda: change(case))
     with raises(TypeError, message), FakeHost(case.plugin):
         raise AssertionError("the plugin has started")
+
+
+def test_an_iterable_that_the_start_sets_is_kept() -> None:
+    case = Case()
+    pods = case.plugin.watch("v1/pods")
+
+    @case.plugin.on_start
+    def start() -> None:
+        pods.conditions = (exists(path) for path in ("/spec/a", "/spec/b"))  # type: ignore[assignment]
+        case.client.verbs = (verb for verb in ("get", "list"))
+
+    with FakeHost(case.plugin):
+        assert pods.conditions == [exists("/spec/a"), exists("/spec/b")]
+        assert case.client.verbs == ("get", "list")
+        assert case.client.get(WEB) is None
+        with raises(NotDeclared, "the plugin did not declare 'delete'"):
+            case.client.delete(WEB)
+
+
+def test_a_condition_keeps_the_texts_of_any_iterable() -> None:
+    condition = Condition("/a", "in", (text for text in ("1", "2")))
+    assert condition == Condition("/a", "in", ["1", "2"])
+    assert condition.texts == ("1", "2")
+    assert len({condition}) == 1
 
 
 # === what a function returns and raises ===

@@ -51,14 +51,15 @@ class Client:
 
     def __init__(self, resource: Resource, verbs: Sequence[Verb], namespace: str | None) -> None:
         self.resource = resource
-        self.verbs = tuple(parts(f"client of {resource}: verbs", verbs, _A_LIST_OF_VERBS))
+        self.verbs: tuple[str, ...] = tuple(parts(f"client of {resource}: verbs", verbs, _A_LIST_OF_VERBS))
         self.namespace = namespace
         self.check()
 
     def check(self) -> None:
         """Raise an error for a part of the declaration that the host cannot take."""
         what = f"client of {instance('resource', self.resource, Resource, 'a Resource')}"
-        verbs = texts(f"{what}: verbs", self.verbs, _A_LIST_OF_VERBS)
+        # Stored, as the start may have set another iterable, which can be read once only.
+        verbs = self.verbs = tuple(texts(f"{what}: verbs", self.verbs, _A_LIST_OF_VERBS))
         unknown = [verb for verb in verbs if verb not in _VERBS]
         if unknown or not verbs:
             wrong = f"{unknown[0]!r} is not a verb" if unknown else "no verb is declared"

@@ -23,7 +23,8 @@ class Condition:
     def __post_init__(self) -> None:
         checked(self.pointer)
         choice("test", self.test, get_args(Test))
-        texts("texts", self.texts)
+        # Stored, as another iterable can be read once only.
+        object.__setattr__(self, "texts", tuple(texts("texts", self.texts)))
 
 
 def _condition(pointer: str, test: Test, *values: Any) -> Condition:

@@ -72,7 +72,8 @@ class Watch(Generic[F]):
         instance(f"{what}: resource", self.resource, Resource, "a Resource")
         optional_text(f"{what}: namespace", self.namespace)
         text(f"{what}: label_selector", self.label_selector)
-        instances(f"{what}: conditions", self.conditions, Condition, A_LIST_OF_CONDITIONS)
+        # Stored, as the start may have set another iterable, which can be read once only.
+        self.conditions = instances(f"{what}: conditions", self.conditions, Condition, A_LIST_OF_CONDITIONS)
         boolean(f"{what}: metadata_only", self.metadata_only)
         u32(f"{what}: resync_seconds", self.resync_seconds)
         if self.enqueue is not None:

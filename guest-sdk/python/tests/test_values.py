@@ -40,7 +40,7 @@ from oarlock import (
     work_queue,
 )
 from oarlock._failures import CallFailure, failure_of, last_line
-from oarlock._values import json_text, number, printable, shown, texts
+from oarlock._values import MAX_U32, json_text, number, printable, shown, texts, u32
 from oarlock.client import Client, Verb
 from oarlock.testing import FakeHost, Logged
 
@@ -470,6 +470,64 @@ def test_a_condition_keeps_the_texts_of_any_iterable() -> None:
     assert condition == Condition("/a", "in", ["1", "2"])
     assert condition.texts == ("1", "2")
     assert len({condition}) == 1
+
+
+class Whole:
+    """A whole number of another library."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+class Ratio:
+    """A number of another library that is whole by its class only."""
+
+    def __index__(self) -> int:
+        raise TypeError("not whole")
+
+
+def test_whole_numbers_of_other_libraries_become_an_int() -> None:
+    assert [type(u32("n", Whole(n))) for n in (0, MAX_U32)] == [int, int]
+    for wrong in (Whole(-1), Whole(MAX_U32 + 1)):
+        with raises(ValueError, "n=<"):
+            u32("n", wrong)
+    with raises(TypeError, "n=True is not allowed: give a whole number"):
+        u32("n", True)
+    with raises(TypeError, "n=<"):
+        u32("n", Ratio())
+
+
+def test_the_host_receives_an_int_for_a_whole_number_of_another_library() -> None:
+    case = Case()
+    pods, tick = case.plugin.watch("v1/pods"), case.plugin.schedule("tick", every=60)
+
+    @case.plugin.on_start
+    def start() -> None:
+        pods.resync_seconds = Whole(30)  # type: ignore[assignment]
+        tick.every_seconds = Whole(5)  # type: ignore[assignment]
+
+    @tick.reconcile
+    def reconcile(key: WorkKey) -> Requeue:
+        requeue = Requeue(after=1)
+        requeue.after_ms = Whole(7)  # type: ignore[assignment]
+        return requeue
+
+    with FakeHost(case.plugin):
+        assert [type(it) for it in (pods.resync_seconds, tick.every_seconds)] == [int, int]
+        requeue = case.plugin.run_reconcile(WorkKey("tick"))
+        assert requeue is not None
+        assert type(requeue.after_ms) is int
+
+
+def test_a_list_without_a_limit_has_the_limit_none() -> None:
+    case = Case()
+    with FakeHost(case.plugin) as host:
+        host.apply("v1/pods", pod("web"))
+        for limit in (None, 0, 1, Whole(1)):
+            assert [row.name for row in case.client.list(limit=limit, fields=[])] == ["web"]
 
 
 # === what a function returns and raises ===

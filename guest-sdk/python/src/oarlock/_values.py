@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -66,11 +67,16 @@ def boolean(name: str, value: Any) -> bool:
 
 def u32(name: str, value: Any) -> int:
     """Return a whole number of 32 bits."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    if isinstance(value, bool):
         raise _type_error(name, value, _A_U32)
-    if not 0 <= value <= MAX_U32:
-        raise ValueError(f"{name}={shown(value)} is not allowed: give {_A_U32}")
-    return value
+    try:
+        # Also of a whole number of another library.
+        found = operator.index(value)
+    except TypeError:
+        raise _type_error(name, value, _A_U32) from None
+    if 0 <= found <= MAX_U32:
+        return found
+    raise ValueError(f"{name}={shown(value)} is not allowed: give {_A_U32}")
 
 
 def optional_u32(name: str, value: Any) -> int | None:

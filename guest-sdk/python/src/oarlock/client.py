@@ -19,7 +19,6 @@ from ._values import (
     parts,
     text,
     texts,
-    u32,
 )
 from .cache import Reader, Row
 from .errors import LimitExceeded, NotDeclared, NotFound
@@ -85,7 +84,7 @@ class Client:
         namespace: str | None = ...,
         label_selector: str = ...,
         field_selector: str = ...,
-        limit: int = ...,
+        limit: int | None = ...,
     ) -> Iterator[dict[str, Any]]: ...
 
     @overload
@@ -95,7 +94,7 @@ class Client:
         namespace: str | None = ...,
         label_selector: str = ...,
         field_selector: str = ...,
-        limit: int = ...,
+        limit: int | None = ...,
         fields: FieldsOf[F],
     ) -> Iterator[Row[F]]: ...
 
@@ -105,7 +104,7 @@ class Client:
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
-        limit: int = 0,
+        limit: int | None = None,
         fields: Any = None,
     ) -> Iterator[Any]:
         """Return objects as the API server has them now, and read page after page of at most `limit` objects.
@@ -116,7 +115,7 @@ class Client:
         second read on, a lister is cheaper.
         """
         reader, host, resource = Reader(fields), self._host("list"), self.resource
-        rows = u32("limit", limit) or ROWS_OF_A_PAGE
+        rows = optional_u32("limit", limit) or ROWS_OF_A_PAGE
         chosen = optional_text("namespace", namespace)
         labels, fields_match = text("label_selector", label_selector), text("field_selector", field_selector)
 

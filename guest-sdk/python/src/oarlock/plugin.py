@@ -251,8 +251,9 @@ class Plugin:
         if outcome is None:
             return None
         what = f"the outcome of {_name(function)}"
-        u32(f"{what}: after_ms", instance(what, outcome, Requeue, "None, or Requeue(after=60)").after_ms)
-        return outcome
+        requeue = instance(what, outcome, Requeue, "None, or Requeue(after=60)")
+        requeue.after_ms = u32(f"{what}: after_ms", requeue.after_ms)
+        return requeue
 
     def _route(self, kind: str | None, function: Reconcile) -> None:
         _functions.check(function, "reconcile", "key")

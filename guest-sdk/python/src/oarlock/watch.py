@@ -75,7 +75,7 @@ class Watch(Generic[F]):
         # Stored, as the start may have set another iterable, which can be read once only.
         self.conditions = instances(f"{what}: conditions", self.conditions, Condition, A_LIST_OF_CONDITIONS)
         boolean(f"{what}: metadata_only", self.metadata_only)
-        u32(f"{what}: resync_seconds", self.resync_seconds)
+        self.resync_seconds = u32(f"{what}: resync_seconds", self.resync_seconds)
         if self.enqueue is not None:
             expected = "a rule, such as Itself(), or a WorkKey"
             instance(f"{what}: enqueue", self.enqueue, get_args(Enqueue), expected)
@@ -185,7 +185,7 @@ class Schedule:
     def check(self) -> None:
         """Raise an error for a part of the declaration that the host cannot take."""
         what = f"schedule {text('name', self.name)!r}"
-        optional_u32(f"{what}: every_seconds", self.every_seconds)
+        self.every_seconds = optional_u32(f"{what}: every_seconds", self.every_seconds)
         optional_text(f"{what}: cron", self.cron)
         text(f"{what}: time_zone", self.time_zone)
         boolean(f"{what}: at_start", self.at_start)

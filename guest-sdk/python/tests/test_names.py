@@ -11,13 +11,16 @@ from oarlock import (
     Requeue,
     Resource,
     Retry,
+    Row,
     WorkKey,
+    Written,
     annotation,
     label,
     pointer,
     work_queue,
 )
-from oarlock.names import key_of, ref_of
+from oarlock.client import _preconditions
+from oarlock.names import key_of, ref_of, regarding_of
 from oarlock.testing import FakeHost
 
 
@@ -71,6 +74,66 @@ def test_a_lister_names_the_keys_that_it_takes() -> None:
     pods = plugin.lister("v1/pods")
     with FakeHost(plugin), pytest.raises(TypeError, match="a whole object as a dict, which has `metadata`"):
         pods.get({"namespace": "shop", "name": "web"})
+
+
+NONE = {"metadata": {"namespace": None, "name": "web", "uid": None, "resourceVersion": None}}
+
+
+@pytest.mark.parametrize("nothing", [NONE, Row(None, None, None, None, {})])  # type: ignore[arg-type]
+def test_a_part_of_a_version_that_is_none_is_empty(nothing: Any) -> None:
+    ref = ref_of(nothing)
+    assert (ref.namespace, ref.uid, ref.resource_version) == ("", "", "")
+
+
+def test_an_event_is_about_an_object_whose_uid_is_none() -> None:
+    row: Any = Row("a", "web", None, None, {})  # type: ignore[arg-type]
+    assert regarding_of(row) == ObjectRef("a", "web", "", "")
+
+
+@pytest.mark.parametrize("part", ["uid", "resourceVersion"])
+def test_a_write_may_depend_on_one_part_of_a_version(part: str) -> None:
+    plugin = Plugin("test", "1.0")
+    pods = plugin.client("v1/pods", ["patch"])
+    with FakeHost(plugin) as host:
+        before = host.apply("v1/pods", {"metadata": {"namespace": "a", "name": "web"}})
+        metadata = before["metadata"]
+        unchanged = {"metadata": {**metadata, part: None}}
+        row: Any = Row("a", "web", metadata["uid"], metadata["resourceVersion"], {})
+        setattr(row, {"uid": "uid", "resourceVersion": "resource_version"}[part], None)
+        for given in (unchanged, row):
+            other = {"uid": "resource_version", "resourceVersion": "uid"}[part]
+            conditions = _preconditions(given)
+            assert [name for name, value in conditions._asdict().items() if value] == [other]
+        pods.patch(before, {"spec": {"n": 1}}, unchanged=unchanged)
+
+
+class Seen:
+    def __init__(self, version: Any) -> None:
+        self.resource_version = version
+
+
+def test_a_lister_waits_for_anything_with_a_version() -> None:
+    waited: list[str] = []
+
+    class Noting(FakeHost):
+        def cache_wait_until_seen(self, lister: str, resource_version: str, timeout_ms: int) -> None:
+            waited.append(resource_version)
+
+    plugin = Plugin("test", "1.0")
+    pods = plugin.lister("v1/pods")
+    with Noting(plugin):
+        pods.wait_until_seen(Seen("7"))
+        pods.wait_until_seen(Written("web", "u", "8"))
+        pods.wait_until_seen({"metadata": {"name": "web", "resourceVersion": "9"}})
+        assert waited == ["7", "8", "9"]
+        with pytest.raises(TypeError, match=r"^resource_version=5 is not allowed: give a str"):
+            pods.wait_until_seen(Seen(5))
+        for empty in (Seen(""), Seen(None), Written("web", "u", ""), {"metadata": {"name": "web"}}):
+            with pytest.raises(ValueError, match=r" has no resourceVersion: give what a write returned$"):
+                pods.wait_until_seen(empty)
+        with pytest.raises(TypeError, match=r"^this ObjectKey does not name a version of an object: give a"):
+            pods.wait_until_seen(ObjectKey("a", "web"))  # type: ignore[arg-type]
+    assert waited == ["7", "8", "9"]
 
 
 def test_parts_of_a_pointer_are_escaped() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from . import _host
 from ._durations import Duration, milliseconds
-from ._host import RawPage, RawRow, Written
+from ._host import RawPage, RawRow
 from ._values import boolean, instance, optional_text, text
 from .errors import NotFound
-from .names import AnyKey, Resource, key_of, ref_of
+from .names import AnyKey, HasVersion, Resource, key_of, version_of
 from .pointers import F, FieldsOf, Shape
 
 if TYPE_CHECKING:
@@ -141,9 +141,12 @@ class Lister:
         """Return whether the cache contains the whole first list."""
         return _host.current().cache_has_synced(self.name)
 
-    def wait_until_seen(self, written: Written, *, timeout: Duration = 5.0) -> None:
-        """Wait until the cache has what a write returned, or raise `Timeout` (after 5 s at most)."""
-        version = ref_of(written).resource_version
+    def wait_until_seen(self, written: HasVersion | Mapping[str, Any], *, timeout: Duration = 5.0) -> None:
+        """Wait until the cache has what a write returned, or raise `Timeout` (after 5 s at most).
+
+        Any object with a `resource_version` will do, and a whole object as a dict.
+        """
+        version = version_of(written)
         _host.current().cache_wait_until_seen(self.name, version, milliseconds(timeout))
 
 

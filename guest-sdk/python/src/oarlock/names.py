@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ._values import instance, text
+from ._values import instance, optional_text, text
 
 _VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
@@ -90,6 +90,14 @@ class Versioned(Named, Protocol):
         """The resourceVersion, which is opaque: compare for equality only."""
 
 
+class HasVersion(Protocol):
+    """Anything with a resourceVersion."""
+
+    @property
+    def resource_version(self) -> str:
+        """The resourceVersion, which is opaque: compare for equality only."""
+
+
 AnyKey = Named | Mapping[str, Any]
 """What names an object: `ObjectKey`, `WorkKey`, a row, an event, a `Written`, or a whole object as a dict."""
 
@@ -123,16 +131,27 @@ def ref_of(versioned: AnyVersion) -> ObjectRef:
             uid, version = versioned.uid, versioned.resource_version
             named = versioned.namespace, versioned.name
     except (AttributeError, KeyError):
-        raise TypeError(
-            f"this {type(versioned).__name__} does not name a version of an object: give a row, an event, a "
-            "`Written`, or a whole object as a dict, which has `metadata` with a `name`"
-        ) from None
+        raise _no_version(versioned) from None
+    # No caller needs all of them: what is None is empty.
     return ObjectRef(
-        text("namespace", named[0]),
-        text("name", named[1]),
-        text("uid", uid),
-        text("resourceVersion", version),
+        optional_text("namespace", named[0]) or "",
+        optional_text("name", named[1]) or "",
+        optional_text("uid", uid) or "",
+        optional_text("resourceVersion", version) or "",
     )
+
+
+def version_of(seen: HasVersion | Mapping[str, Any]) -> str:
+    """Return the resourceVersion, which is not empty."""
+    if isinstance(seen, Mapping):
+        version: str | None = ref_of(seen).resource_version
+    elif hasattr(seen, "resource_version"):
+        version = optional_text("resource_version", seen.resource_version)
+    else:
+        raise _no_version(seen)
+    if version:
+        return version
+    raise ValueError(f"this {type(seen).__name__} has no resourceVersion: give what a write returned")
 
 
 def regarding_of(named: AnyKey) -> ObjectRef:
@@ -141,7 +160,19 @@ def regarding_of(named: AnyKey) -> ObjectRef:
     if isinstance(named, Mapping):
         return ref_of(named)
     uid, version = getattr(named, "uid", ""), getattr(named, "resource_version", "")
-    return ObjectRef(namespace, name, text("uid", uid), text("resource_version", version))
+    return ObjectRef(
+        namespace,
+        name,
+        optional_text("uid", uid) or "",
+        optional_text("resource_version", version) or "",
+    )
+
+
+def _no_version(given: object) -> TypeError:
+    return TypeError(
+        f"this {type(given).__name__} does not name a version of an object: give a row, an event, a "
+        "`Written`, or a whole object as a dict, which has `metadata` with a `name`"
+    )
 
 
 def checked_work_key(name: str, key: WorkKey) -> WorkKey:

@@ -17,10 +17,13 @@ from oarlock import (
     Terminal,
     Updated,
     WorkKey,
+    _values,
     at,
     clock,
     config,
+    pointers,
 )
+from oarlock._values import text
 from oarlock.testing import FakeHost
 
 
@@ -167,6 +170,25 @@ def test_declared_fields_are_checked_when_the_module_is_imported(plugin: Plugin)
         plugin.watch("v1/pods", fields="/status/phase")
     with pytest.raises(ValueError, match="'/a~2' is not a JSON pointer"):
         at("/a~2")
+
+
+def test_each_of_several_pointers_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def counted(name: str, value: Any) -> str:
+        names.append(name)
+        return text(name, value)
+
+    for module in (_values, pointers):
+        monkeypatch.setattr(module, "text", counted)
+    assert pointers.Shape(["/a", "/b", "/c"]).pointers == ["/a", "/b", "/c"]
+    assert names == ["pointer"] * 3
+    with pytest.raises(TypeError, match=r"^fields\[2\]=None is not allowed: give a str$"):
+        pointers.Shape(["/a", "b", None])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"^fields\[1\]='a.ud800' is not allowed: half of a surrogate pair"):
+        pointers.Shape(["/a", "a\ud800"])
+    with pytest.raises(ValueError, match=r"^'b' is not a JSON pointer to a field"):
+        pointers.Shape(["/a", "b"])
 
 
 def test_a_call_of_the_host_at_the_top_level_says_where_it_belongs() -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ._values import text, texts
+from ._values import parts, text, texts
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -51,6 +51,17 @@ def checked(given: str) -> str:
     return path
 
 
+def _all_checked(given: list[Any]) -> list[str]:
+    # Each read of the cache comes here.
+    try:
+        return [checked(path) for path in given]
+    except (TypeError, ValueError) as error:
+        failed = error
+    # Names the one that is no text.
+    texts("fields", given)
+    raise failed
+
+
 def at(path: str, *, default: Any = None, default_factory: Callable[[], Any] | None = None) -> Any:
     """Declare a field of a dataclass: the value at a JSON pointer.
 
@@ -84,8 +95,7 @@ class Shape:
                 return cls(**found)
 
         else:
-            expected = "a dataclass, or a list of JSON pointers"
-            self.pointers = [checked(path) for path in texts("fields", fields, expected)]
+            self.pointers = _all_checked(parts("fields", fields, "a dataclass, or a list of JSON pointers"))
             pointers = self.pointers
 
             def make(values: Iterable[str | None]) -> Any:

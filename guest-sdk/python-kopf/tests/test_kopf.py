@@ -6,9 +6,11 @@
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from oarlock import WorkKey
 from oarlock.testing import FakeHost
 
 import kopf
@@ -129,6 +131,36 @@ def test_an_option_of_another_type_is_refused_where_it_is_given(option: Any, mes
         kopf.on.create("v1", 5)
 
 
+@pytest.mark.parametrize("option", ["interval", "initial_delay", "idle", "backoff", "timeout", "retries"])
+def test_any_number_is_stored_as_a_float(option: str) -> None:
+    given: Any = {option: Decimal("1.5")}
+    kopf.timer("pods", **given)(lambda **_: None)
+    [handler] = registry.handlers
+    assert type(getattr(handler, option)) is float
+    assert getattr(handler, option) == 1.5
+
+
+@pytest.mark.parametrize("number", [1e12, -1e12, 1e300, Decimal("1e12"), Decimal("0.5")])
+@pytest.mark.parametrize("option", ["interval", "initial_delay", "idle", "backoff", "timeout", "retries"])
+def test_a_timer_runs_with_any_finite_number(option: str, number: Any) -> None:
+    called: list[str] = []
+
+    @kopf.timer("pods", **{"interval": 60, option: number})
+    def tick(**_: Any) -> None:
+        called.append("tick")
+        raise ValueError("again")
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod())
+        host.advance(1)
+        host.reconcile(WorkKey("pods", "a", "web"))
+        errors = [line.message for line in host.logs if line.level == "error"]
+    is_late = option in ("initial_delay", "idle") and number > 0
+    is_over = option in ("timeout", "retries") and number < 0
+    assert bool(called) == (not is_late and not is_over)
+    assert all("ValueError: again" in error or "failed permanently" in error for error in errors)
+
+
 def progress(host: FakeHost, handler: str) -> dict[str, Any]:
     after = host.object("v1/pods", "a", "web")
     assert after is not None
@@ -149,6 +181,10 @@ def progress(host: FakeHost, handler: str) -> dict[str, Any]:
         ),
         (lambda: fail(kopf.TemporaryError("a\ud800")), "a\ufffd"),
         (lambda: fail(kopf.TemporaryError("later", delay=1e300)), "later"),
+        (lambda: fail(Busy("busy")), "busy"),
+        (lambda: fail(with_delay("60s")), "later"),
+        (lambda: fail(with_delay(float("nan"))), "later"),
+        (lambda: fail(with_delay(Decimal(5))), "later"),
         (lambda: fail(ValueError("a\ud800")), "a\ufffd"),
         (lambda: kopf.info(pod(), reason="Seen", message=None), "message=None is not"),
     ],
@@ -163,6 +199,33 @@ def test_what_a_handler_does_wrong_is_its_failure(end: Any, message: str) -> Non
         host.run()
         assert progress(host, "create")["message"].startswith(message)
         assert progress(host, "create")["retries"] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds", "logged"),
+    [
+        (lambda: Busy("busy"), 60, False),
+        (lambda: with_delay(None), 0, False),
+        (lambda: with_delay(Decimal(5)), 5, False),
+        (lambda: with_delay("60s"), 7, True),
+        (lambda: with_delay(""), 7, True),
+        (lambda: with_delay(float("inf")), 7, True),
+    ],
+)
+def test_a_delay_that_is_no_number_is_the_back_off(error: Any, seconds: int, logged: bool) -> None:
+    @kopf.on.create("pods", backoff=7)
+    def create(**_: Any) -> None:
+        raise error()
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod())
+        host.reconcile(WorkKey("pods", "a", "web"))
+        delayed = datetime.fromisoformat(progress(host, "create")["delayed"])
+        assert (delayed - host.time).total_seconds() == seconds
+        lines = [
+            line.message for line in host.logs if "'create' is called again after its back" in line.message
+        ]
+        assert len(lines) == logged
 
 
 def test_the_event_of_an_exception_is_unicode() -> None:
@@ -201,6 +264,19 @@ def test_the_message_of_an_event_is_cut_at_1024_bytes(message: str, shown: str) 
 
 def fail(error: Exception) -> None:
     raise error
+
+
+class Busy(kopf.TemporaryError):
+    """Does not call the `__init__` of `TemporaryError`."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+
+def with_delay(delay: Any) -> kopf.TemporaryError:
+    error = kopf.TemporaryError("later")
+    error.delay = delay
+    return error
 
 
 def test_children_are_adopted() -> None:

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from oarlock._values import json_text, printable
+from oarlock._values import finite, json_text, printable
 
 from .registry import Handler
-from .structs import OWN_PREFIX, Body, ErrorsMode, Logger, PermanentError, TemporaryError
+from .structs import LONGEST_DELAY, OWN_PREFIX, Body, ErrorsMode, Logger, PermanentError, TemporaryError
 
 #: The object of the handler that runs.
 current_body: ContextVar[Body] = ContextVar("current_body")
@@ -43,10 +43,6 @@ class Progress:
         """Return the text of the annotation."""
         found = {name: value for name, value in asdict(self).items() if value not in (None, False)}
         return json.dumps(found, separators=(",", ":"))
-
-
-#: Ten years, in seconds: a time that `datetime` can hold.
-_LONGEST_DELAY = 3650 * 86_400
 
 
 def annotation_of(handler_id: str) -> str:
@@ -99,7 +95,7 @@ def attempt(
         return replace(after, failure=True, message=printable(error))
     except TemporaryError as error:
         logger.error("Handler %r failed temporarily: %s", handler.id, error)
-        return _delayed(after, now, error.delay or 0, printable(error))
+        return _delayed(after, now, _delay_of(error, handler, logger), printable(error))
     except Exception as error:
         logger.exception("Handler %r failed with an exception. Mode: %s", handler.id, handler.errors.name)
         if handler.errors is ErrorsMode.TEMPORARY:
@@ -129,6 +125,15 @@ def call(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
     )
 
 
+def _delay_of(error: TemporaryError, handler: Handler, logger: Logger) -> float:
+    try:
+        return finite("delay", 0 if error.delay is None else error.delay)
+    except (TypeError, ValueError) as wrong:
+        # A handler has changed it to something else.
+        logger.error("Handler %r is called again after its back-off: %s", handler.id, wrong)
+        return handler.backoff
+
+
 def _delayed(after: Progress, now: datetime, delay: float, message: str) -> Progress:
-    until = now + timedelta(seconds=min(max(delay, 0), _LONGEST_DELAY))
+    until = now + timedelta(seconds=min(max(delay, 0), LONGEST_DELAY))
     return replace(after, delayed=until.isoformat(), message=message)

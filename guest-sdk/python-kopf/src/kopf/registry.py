@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 from oarlock._values import finite, number, text
 
-from .structs import ErrorsMode
+from .structs import LONGEST_DELAY, ErrorsMode
 
 Reason = Literal["create", "update", "delete", "resume", "field", "event", "timer", "index", "startup"]
 Function = Callable[..., Any]
@@ -36,7 +36,7 @@ class Handler:
     resource: str
     param: Any = None
     errors: ErrorsMode = ErrorsMode.TEMPORARY
-    retries: int | None = None
+    retries: float | None = None
     timeout: float | None = None
     backoff: float = 60.0
     labels: Mapping[str, Any] | None = None
@@ -56,9 +56,19 @@ class Handler:
     def __post_init__(self) -> None:
         text("id", self.id)
         for name in ("retries", "timeout"):
-            number(name, getattr(self, name) or 0)
+            self._store(name, number)
         for name in ("backoff", "interval", "initial_delay", "idle"):
-            finite(name, getattr(self, name) or 0)
+            self._store(name, _seconds)
+
+    def _store(self, name: str, checked: Callable[[str, Any], float]) -> None:
+        value = getattr(self, name)
+        if value is not None:
+            # The float, as the value may be a number that does not mix with floats, such as a Decimal.
+            object.__setattr__(self, name, checked(name, value))
+
+
+def _seconds(name: str, value: Any) -> float:
+    return max(-LONGEST_DELAY, min(finite(name, value), LONGEST_DELAY))
 
 
 #: The handlers, in the order of their registration.

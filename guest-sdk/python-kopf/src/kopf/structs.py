@@ -25,6 +25,8 @@ Logger = logging.LoggerAdapter[Any]
 OWN_PREFIX = "kopf.zalando.org/"
 LAST_HANDLED = OWN_PREFIX + "last-handled-configuration"
 FINALIZER = OWN_PREFIX + "KopfFinalizerMarker"
+#: Ten years, in seconds: a time that `datetime` can hold.
+LONGEST_DELAY = 3650 * 86_400.0
 _KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -34,6 +36,9 @@ class PermanentError(Exception):
 
 class TemporaryError(Exception):
     """The handler failed, and is called again after the delay, in seconds."""
+
+    #: A subclass whose `__init__` does not call this one has this delay.
+    delay: float | None = 60
 
     def __init__(self, message: object = "", delay: float | None = 60) -> None:
         super().__init__(message)

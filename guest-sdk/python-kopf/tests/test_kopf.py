@@ -279,6 +279,24 @@ def with_delay(delay: Any) -> kopf.TemporaryError:
     return error
 
 
+@pytest.mark.parametrize("field", ["spec.n", ["spec", "n"], ("spec", "n")])
+def test_a_subhandler_has_the_options_of_a_handler(field: Any) -> None:
+    called: list[Any] = []
+
+    @kopf.on.create("pods")
+    def create(**_: Any) -> None:
+        @kopf.subhandler(field=iter(field) if isinstance(field, list) else field, backoff=None, errors=None)
+        def child(new: Any, **_: Any) -> None:
+            called.append(new)
+            raise ValueError("again")
+
+    with FakeHost(kopf.plugin("test", "1.0")) as host:
+        host.apply("v1/pods", pod(spec={"n": 1}))
+        host.reconcile(WorkKey("pods", "a", "web"))
+        assert progress(host, "create.child")["message"] == "again"
+    assert called == [1]
+
+
 def test_children_are_adopted() -> None:
     child: dict[str, Any] = {"kind": "ConfigMap"}
 

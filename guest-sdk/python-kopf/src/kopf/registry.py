@@ -79,10 +79,19 @@ _OPTIONS = {field.name for field in dataclasses.fields(Handler)} - {"function", 
 
 def _resource_of(args: Sequence[str], options: dict[str, Any]) -> str:
     named = [options.pop(name, None) for name in ("group", "version", "kind", "plural", "singular")]
-    given = [part for part in (*args, *named) if part]
-    if not given:
+    parts = [part for part in (*args, *named) if part]
+    if not parts:
         raise TypeError("the decorator names no resource")
-    return "/".join(text("resource", part) for part in given)
+    return "/".join(text("resource", part) for part in parts)
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are given, with the field as its parts."""
+    found = {name: value for name, value in options.items() if value is not None}
+    if "field" in found:
+        field = found["field"]
+        found["field"] = tuple(field.split(".")) if isinstance(field, str) else tuple(field)
+    return found
 
 
 def register(reason: Reason, *args: str, **options: Any) -> Callable[[_F], _F]:
@@ -91,10 +100,7 @@ def register(reason: Reason, *args: str, **options: Any) -> Callable[[_F], _F]:
     unknown = options.keys() - _OPTIONS - {"category", "subresource"}
     if unknown:
         raise TypeError(f"{sorted(unknown)[0]!r} is not an option that this package knows")
-    options = {name: value for name, value in options.items() if value is not None}
-    if "field" in options:
-        field = options["field"]
-        options["field"] = tuple(field.split(".")) if isinstance(field, str) else tuple(field)
+    options = given(options)
 
     def decorate(function: _F) -> _F:
         own = dict(options)

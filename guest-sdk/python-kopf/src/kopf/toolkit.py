@@ -10,7 +10,7 @@ from oarlock import EventRecorder, Resource
 from oarlock._values import printable, text
 
 from .invocation import current_body, subhandlers
-from .registry import Handler
+from .registry import Handler, given
 from .structs import Body
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -77,6 +77,7 @@ def adopt(objs: Objects, owner: Mapping[str, Any] | None = None) -> None:
 
 def subhandler(*, id: str | None = None, **options: Any) -> Callable[[_F], _F]:
     """Add a handler that runs after the running one, and is retried by itself."""
+    options = given(options)
 
     def decorate(function: _F) -> _F:
         own = id if id is not None else function.__name__

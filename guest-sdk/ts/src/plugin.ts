@@ -110,8 +110,8 @@ export function plugin(define: Definition | (() => Definition)): Exports {
 
 /** Returns the outcome for what `reconcile` has returned, which is nothing or what `requeueAfter` returns. */
 function toOutcome(returned: unknown): reconcilerExports.Outcome {
-  // `return isLate && requeueAfter("1m")` returns false.
-  if (returned === undefined || returned === null || returned === false) return { tag: "done" };
+  // `return isLate && requeueAfter("1m")` returns false, and `return pending.length && …` returns 0.
+  if (!returned) return { tag: "done" };
   const what = "what reconcile returned";
   if (typeof returned !== "object") throw wrongType(what, returned, 'nothing, or requeueAfter("10m")');
   return { tag: "requeue-after", val: u32(`the afterMs of ${what}`, (returned as Requeue).afterMs) };

@@ -341,7 +341,7 @@ test("what is thrown becomes a failure, whatever it is", () => {
 });
 
 test("reconcile returns nothing, or when it is called again", () => {
-  for (const nothing of [undefined, null, false]) inPlugin(() => nothing);
+  for (const nothing of [undefined, null, false, 0, ""]) inPlugin(() => nothing);
   const refused = (returned: unknown, message: string) =>
     assert.ok(thrownBy(() => inPlugin(() => returned)).startsWith(`Retry: ${message}\n`), message);
   const give = 'give nothing, or requeueAfter("10m")';

@@ -266,11 +266,14 @@ function toPreconditions(name: string, given: Preconditions = {}): WitPreconditi
   } as WitPreconditions;
 }
 
-/** An empty option of the contract is null in QuickJS, although the generated types say `undefined`. */
+/**
+ * Converts what is given; `null` is absent, as in JSON. An empty option of the contract is null in QuickJS,
+ * although the generated types say `undefined`.
+ */
 function optional<V>(
   what: string,
-  given: V | undefined,
+  given: V | null | undefined,
   convert: (what: string, given: V) => V,
 ): V | undefined {
-  return given === undefined ? (null as unknown as undefined) : convert(what, given);
+  return given == null ? (null as unknown as undefined) : convert(what, given);
 }

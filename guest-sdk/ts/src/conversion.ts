@@ -91,9 +91,9 @@ export function pointers(what: string, fields: Readonly<Record<string, string>>)
   return named.map(([name, at]) => text(`the field ${name}`, at, 'a JSON pointer such as "/status/phase"'));
 }
 
-/** Throws unless a value is a function or `undefined`. */
+/** Throws unless a value is a function, `undefined` or `null`. */
 export function callback(what: string, value: unknown): void {
-  if (value !== undefined && typeof value !== "function") throw wrongType(what, value, "a function");
+  if (value != null && typeof value !== "function") throw wrongType(what, value, "a function");
 }
 
 /**

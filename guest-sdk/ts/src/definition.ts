@@ -155,7 +155,7 @@ function toSchedule(name: string, given: Schedule): WitSchedule {
   }
   // An empty option of the contract is null in QuickJS, although the generated types say `undefined`.
   const key =
-    schedule.key === undefined ? (null as unknown as undefined) : toWit(`the key of ${what}`, schedule.key);
+    schedule.key == null ? (null as unknown as undefined) : toWit(`the key of ${what}`, schedule.key);
   return {
     name: text("the name of a schedule", name),
     trigger: toTrigger(name, schedule),

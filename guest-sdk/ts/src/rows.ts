@@ -37,8 +37,8 @@ export function fromRow(row: WitRow, fields: Fields | undefined): unknown {
 }
 
 /** Returns the number of objects of a page; 0 if the host chooses it. */
-export function limitOf(what: string, { pageSize = 0 }: ListOptions): number {
-  return u32(`the option pageSize of ${what}`, pageSize);
+export function limitOf(what: string, { pageSize }: ListOptions): number {
+  return pageSize == null ? 0 : u32(`the option pageSize of ${what}`, pageSize);
 }
 
 /** Returns the objects of all pages. Fetches a page when its first object is asked for. */

@@ -391,8 +391,8 @@ test("a definition has values of the right types", () => {
     "the option atStart of the schedule report is the number 1;",
   );
   refused(
-    schedules({ every: "1m", key: null }),
-    "the key of the schedule report is null; give a key such as",
+    schedules({ every: "1m", key: "all" }),
+    'the key of the schedule report is "all"; give a key such as',
   );
   const every = "the interval of the schedule report is null; give milliseconds";
   refused(schedules({ every: null }), every);
@@ -443,6 +443,41 @@ test("a definition has values of the right types", () => {
   assert.throws(
     () => lister("v1/pods", { indices: "a" as Untyped }),
     /the option indices of the lister of v1/,
+  );
+});
+
+test("null is an absent value where one may be left out", () => {
+  const other = { namespace: "home", name: "b" };
+  let added = 0;
+  const onAdd = () => {
+    added += 1;
+    for (const list of [js.client.list, (_: unknown, options: Untyped) => cached.list(options)]) {
+      assert.equal([...list(configMaps, { pageSize: null })].length, 2);
+    }
+    js.client.patch(configMaps, key, {}, { preconditions: { uid: null, resourceVersion: null } });
+    js.client.delete(configMaps, other, { gracePeriodSeconds: null, preconditions: { uid: null } });
+  };
+  const handlers = { onAdd, onUpdate: null, onDelete: null, onSynced: null } as Untyped;
+  const tested = plugin({
+    name: "a",
+    version: "1",
+    listers: [cached],
+    watches: { maps: watch("v1/configmaps", handlers) },
+    schedules: { report: { every: "1m", key: null } } as Untyped,
+    reconcile: null as Untyped,
+  });
+  const { describe } = tested.metadata as typeof metadataExports;
+  assert.equal(describe().schedules[0]?.key, null);
+  const host = new FakeHost(tested);
+  host.put(configMaps, { metadata: other });
+  host.added("maps", { metadata: key });
+  host.updated("maps", { metadata: key });
+  host.deleted("maps", key);
+  host.synced("maps");
+  assert.equal(added, 1);
+  assert.deepEqual(
+    host.requests.map(({ verb }) => verb),
+    ["patch", "delete"],
   );
 });
 

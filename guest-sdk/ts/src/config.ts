@@ -9,21 +9,28 @@ import { parseField } from "./rows.js";
 /** The number of values that are kept. A plugin may make pointers of what it reads, so it has a bound. */
 const MOST_VALUES = 64;
 
+/** A JSON value that cannot be changed, with all that it contains: its lists are `readonly`. */
+export type Frozen<V> = unknown extends V
+  ? V
+  : V extends object
+    ? { readonly [Name in keyof V]: Frozen<V[Name]> }
+    : V;
+
 let values = new Map<string, unknown>();
 let owner: number | undefined;
 
 /**
- * Returns the value at a JSON pointer of the configuration, which is frozen; `undefined` if there is none.
- * Nothing checks its type.
+ * Returns the value at a JSON pointer of the configuration, which is frozen: copy it to change it. Returns
+ * `undefined` if there is none. Nothing checks its type.
  */
-export function get<V = unknown>(pointer: string): V | undefined {
+export function get<V = unknown>(pointer: string): Frozen<V> | undefined {
   const at = text("the argument pointer of config.get", pointer);
-  return read(at, () => parseField(host.get(at))) as V | undefined;
+  return read(at, () => parseField(host.get(at))) as Frozen<V> | undefined;
 }
 
-/** Returns the whole configuration, which is frozen. */
-export function all<V extends object = Record<string, unknown>>(): V {
-  return read("", () => JSON.parse(host.json())) as V;
+/** Returns the whole configuration, which is frozen: copy it to change it. */
+export function all<V extends object = Record<string, unknown>>(): Frozen<V> {
+  return read("", () => JSON.parse(host.json())) as Frozen<V>;
 }
 
 function read(pointer: string, ask: () => unknown): unknown {

@@ -556,3 +556,35 @@ test("the configuration cannot be changed, and few of its values are kept", () =
     { config: { list: [{ name: "a" }] } },
   );
 });
+
+test("the types of the configuration say that it cannot be changed", () => {
+  interface Limits {
+    names: string[];
+    pairs: [string, { count: number }][];
+    most?: number;
+  }
+  inPlugin(
+    () => {
+      const names = config.get<string[]>("/names") ?? [];
+      // @ts-expect-error: a list of the configuration is sorted as a copy.
+      assert.throws(() => names.sort(), TypeError);
+      assert.deepEqual([...names].sort(), ["a", "b"]);
+      const limits = config.all<Limits>();
+      const pair = limits.pairs[0];
+      assert.throws(() => {
+        // @ts-expect-error: nor is what it contains changed.
+        if (pair) pair[1].count = 2;
+      }, TypeError);
+      assert.throws(() => {
+        // @ts-expect-error
+        delete config.all().names;
+      }, TypeError);
+      // Texts, numbers and unions stay what they are.
+      const most: number | undefined = limits.most;
+      const either: string | readonly string[] | undefined = config.get<string | string[]>("/names/0");
+      const count: number | undefined = pair?.[1].count;
+      assert.deepEqual([most, either, count], [undefined, "b", 1]);
+    },
+    { config: { names: ["b", "a"], pairs: [["a", { count: 1 }]] } },
+  );
+});

@@ -68,10 +68,12 @@ export function oneOf<Name extends string>(what: string, value: unknown, names: 
 
 /** Returns an object that is no list. */
 export function object<T extends object>(what: string, value: T, wanted = "an object"): T {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw wrongType(what, value, wanted);
-  }
+  if (!isObject(value)) throw wrongType(what, value, wanted);
   return value;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Returns a list. */
@@ -85,10 +87,26 @@ export function texts(what: string, value: readonly string[]): string[] {
   return list(what, value, "a list of texts").map((item, n) => text(`the member ${n} of ${what}`, item));
 }
 
-/** Returns the JSON pointers of fields, in the order of their names. */
-export function pointers(what: string, fields: Readonly<Record<string, string>>): string[] {
-  const named = Object.entries(object(what, fields, 'an object such as { phase: "/status/phase" }'));
-  return named.map(([name, at]) => text(`the field ${name}`, at, 'a JSON pointer such as "/status/phase"'));
+/**
+ * Returns the JSON pointers of fields, in the order of their names. The fields are an option or argument of
+ * something. Reads call this, so it makes no text but for an error.
+ */
+export function pointers(
+  role: "option" | "argument",
+  of: string,
+  fields: Readonly<Record<string, string>>,
+): string[] {
+  if (!isObject(fields)) {
+    throw wrongType(`the ${role} fields of ${of}`, fields, 'an object such as { phase: "/status/phase" }');
+  }
+  return Object.values(fields).map((at, n) => {
+    if (isText(at)) return at;
+    return text(`the field ${Object.keys(fields)[n]}`, at, 'a JSON pointer such as "/status/phase"');
+  });
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === "string" && value.isWellFormed();
 }
 
 /** Throws unless a value is a function, `undefined` or `null`. */

@@ -98,7 +98,7 @@ export class EventObject<T> implements ObjectRef {
   /** Returns the values of several fields, with one call to the host. */
   fields<const F extends Fields>(fields: F): FieldValues<T, F> {
     this.#check();
-    const wanted = pointers("the argument fields of an object", fields);
+    const wanted = pointers("argument", "an object", fields);
     const texts = calling(() => host.fields(this.#version, wanted));
     const names = Object.keys(fields);
     return Object.fromEntries(names.map((name, n) => [name, parseField(texts[n])])) as FieldValues<T, F>;

@@ -24,7 +24,7 @@ export interface ListOptions<F extends Fields = Fields> {
 
 export function projectionOf(what: string, fields: Fields | undefined): Projection {
   if (fields === undefined) return { tag: "json" };
-  const wanted = pointers(`the option fields of ${what}`, fields);
+  const wanted = pointers("option", what, fields);
   return wanted.length === 0 ? { tag: "keys" } : { tag: "fields", val: wanted };
 }
 

@@ -165,7 +165,7 @@ export class Watch {
       namespaces: toNamespaces(what, options.namespace),
       labelSelector: text(`the option labelSelector of ${what}`, options.labelSelector ?? ""),
       conditions: (options.conditions ?? []).map((condition) => toCondition(what, condition)),
-      fields: pointers(`the option fields of ${what}`, options.fields ?? {}),
+      fields: pointers("option", what, options.fields ?? {}),
       content: oneOf(`the option content of ${what}`, options.content ?? "full", ["metadata", "full"]),
       resyncSeconds: toSeconds(`the resync of ${what}`, options.resync ?? 0),
       enqueue: toEnqueue(`the enqueue of ${what}`, options.enqueue),

@@ -23,6 +23,7 @@ import {
   watch,
 } from "@oarlock/sdk";
 import { FakeHost } from "@oarlock/sdk/testing";
+import { projectionOf } from "../dist/rows.js";
 
 const key = { namespace: "home", name: "a" };
 const HALF = "x\ud800";
@@ -276,6 +277,25 @@ test("the object of a notification is read by pointers", () => {
     `TypeError: the argument fields of an object is "/a"; ${fields}`,
     'RangeError: the field a is "x\\ud800"; give a text without half a surrogate pair',
   ]);
+});
+
+test("a read makes the text of an error for an error only", () => {
+  let made = 0;
+  const what: Untyped = {
+    toString() {
+      made += 1;
+      return "list";
+    },
+  };
+  const phase = "/status/phase";
+  assert.deepEqual(projectionOf(what, { phase }), { tag: "fields", val: [phase] });
+  assert.deepEqual(projectionOf(what, {}), { tag: "keys" });
+  assert.equal(made, 0);
+  assert.throws(
+    () => projectionOf(what, phase as Untyped),
+    /the option fields of list is "\/status\/phase";/,
+  );
+  assert.equal(made, 1);
 });
 
 test("a log takes every value", () => {

@@ -82,9 +82,15 @@ export function list<T>(what: string, value: readonly T[], wanted = "a list"): r
   return value;
 }
 
-/** Returns a list of texts. */
-export function texts(what: string, value: readonly string[]): string[] {
-  return list(what, value, "a list of texts").map((item, n) => text(`the member ${n} of ${what}`, item));
+/** Returns a list of texts. It may be given as a set or another iterable, but not as a text. */
+export function texts(what: string, value: Iterable<string>): string[] {
+  if (!isIterable(value)) throw wrongType(what, value, "a list of texts");
+  return Array.from(value, (item, n) => text(`the member ${n} of ${what}`, item));
+}
+
+function isIterable(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return typeof (value as Partial<Iterable<unknown>>)[Symbol.iterator] === "function";
 }
 
 /**

@@ -400,6 +400,14 @@ test("a definition has values of the right types", () => {
     'the verbs of the request to pods is "get"; give a list of texts',
   );
   refused(
+    { ...named, requests: [{ ...request, verbs: { get: true } }] },
+    "the verbs of the request to pods is an object; give a list of texts",
+  );
+  refused(
+    { ...named, requests: [{ ...request, verbs: new Set([1]) }] },
+    `the member 0 of the verbs of the request to pods is the number 1; ${text}`,
+  );
+  refused(
     { ...named, requests: [{ ...request, verbs: [1] }] },
     `the member 0 of the verbs of the request to pods is the number 1; ${text}`,
   );
@@ -499,6 +507,15 @@ test("null is an absent value where one may be left out", () => {
     host.requests.map(({ verb }) => verb),
     ["patch", "delete"],
   );
+});
+
+test("the verbs of a request may be any iterable", () => {
+  const verbs = ["get", "list"];
+  for (const given of [verbs, new Set(verbs), verbs.values()]) {
+    const requests = [{ to: "v1/pods", verbs: given as Untyped }];
+    const { describe } = plugin({ name: "a", version: "1", requests }).metadata as typeof metadataExports;
+    assert.deepEqual(describe().requests[0]?.verbs, verbs);
+  }
 });
 
 test("an integer that JavaScript may have rounded is not written", () => {

@@ -33,8 +33,17 @@ export function anyText(value: unknown): string {
   try {
     return String(value).toWellFormed();
   } catch {
-    // An object without a prototype, or one whose `toString` throws.
+    return tagOf(value);
+  }
+}
+
+/** Returns the text of an object without a prototype, or of one whose `toString` throws. */
+function tagOf(value: unknown): string {
+  try {
     return Object.prototype.toString.call(value).toWellFormed();
+  } catch {
+    // Its tag has a getter that throws, or it is a revoked proxy.
+    return "[object]";
   }
 }
 

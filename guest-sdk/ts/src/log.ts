@@ -44,19 +44,43 @@ export function error(message: string, pairs?: Pairs): void {
 
 /** Writes a line of whatever values it is given: a plugin must not fail because of its log. */
 function write(level: Level, message: unknown, pairs: unknown = {}): void {
-  if (!host.enabled(level)) return;
-  const given = typeof pairs === "object" && pairs !== null ? pairs : { value: pairs };
-  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
-  host.log(
-    level,
-    textOf(message),
-    entries.map(([name, value]) => ({ name: anyText(name), value: textOf(value) })),
-  );
+  if (host.enabled(level)) host.log(level, textOf(message), toPairs(pairs));
 }
 
-/** Returns the text of a value. */
+function toPairs(pairs: unknown): { name: string; value: string }[] {
+  const given = typeof pairs === "object" && pairs !== null ? pairs : { value: pairs };
+  try {
+    const entries = Object.keys(given).map((name) => [name, read(given, name)] as const);
+    return entries
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => ({ name: anyText(name), value: textOf(value) }));
+  } catch (error) {
+    // A proxy that does not say its names.
+    return [{ name: "error", value: unreadable(error) }];
+  }
+}
+
+/** Returns the value of a pair; for one whose getter throws, the text of the exception. */
+function read(pairs: object, name: string): unknown {
+  try {
+    return Reflect.get(pairs, name);
+  } catch (error) {
+    return unreadable(error);
+  }
+}
+
+function unreadable(error: unknown): string {
+  return `cannot be read: ${anyText(error)}`;
+}
+
+/** Returns the text of a value. Never throws. */
 export function textOf(value: unknown): string {
-  if (value instanceof Error) return withStack(value);
+  try {
+    if (value instanceof Error) return withStack(value);
+  } catch (error) {
+    // Its name, message or stack has a getter that throws.
+    return unreadable(error);
+  }
   if (typeof value !== "object" || value === null) return anyText(value);
   try {
     return anyText(

@@ -47,6 +47,10 @@ function inPlugin(body: (host: FakeHost) => unknown, options?: { config: object 
   return host;
 }
 
+function raise(thrown: unknown): never {
+  throw thrown;
+}
+
 /** Returns the exception of a call as text. */
 function thrownBy(call: () => unknown): string {
   try {
@@ -314,6 +318,47 @@ test("a log takes every value", () => {
       ["{}", { value: "text" }],
     ],
   );
+});
+
+test("a log does not throw what its values throw", () => {
+  const refuse = () => raise(new Error("no"));
+  const failing = (name: string) => Object.defineProperty(new Error("a"), name, { get: refuse });
+  const nameless = new Proxy({}, { ownKeys: refuse });
+  const { proxy: revoked, revoke } = Proxy.revocable({}, {});
+  revoke();
+  const tagged = { toJSON: refuse, toString: refuse, [Symbol.toStringTag]: "T" };
+  const untagged = Object.defineProperty({ ...tagged }, Symbol.toStringTag, { get: refuse });
+  const host = inPlugin(() => {
+    const pairs = {
+      before: 1,
+      get broken() {
+        return refuse();
+      },
+      after: 2,
+    };
+    js.log.info("getter", pairs);
+    for (const name of ["name", "message", "stack"]) js.log.info(failing(name), { [name]: failing(name) });
+    js.log.info("proxy", nameless);
+    js.log.info("values", { revoked, tagged, untagged });
+    js.log.info(revoked, revoked);
+    js.log.info("thrown", Object.defineProperty({}, "a", { enumerable: true, get: () => raise(untagged) }));
+  });
+  const no = "cannot be read: Error: no";
+  const isRevoked = /^cannot be read: TypeError: /;
+  const lines = host.logs.map(({ message, pairs }) => [message, { ...pairs }] as const);
+  assert.deepEqual(lines.slice(0, 5), [
+    ["getter", { before: "1", broken: no, after: "2" }],
+    [no, { name: no }],
+    [no, { message: no }],
+    [no, { stack: no }],
+    ["proxy", { error: no }],
+  ]);
+  const [values, both, thrown] = lines.slice(5);
+  assert.match(values?.[1].revoked ?? "", isRevoked);
+  assert.deepEqual([values?.[1].tagged, values?.[1].untagged], ["[object T]", "[object]"]);
+  assert.match(both?.[0] ?? "", isRevoked);
+  assert.match(both?.[1].error ?? "", isRevoked);
+  assert.deepEqual(thrown, ["thrown", { a: "cannot be read: [object]" }]);
 });
 
 test("texts for people have no half of a surrogate pair", () => {

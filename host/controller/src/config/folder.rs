@@ -46,8 +46,8 @@ struct Below {
     misplaced: Vec<Error>,
 }
 
-/// Keys that every plugin file has. Few files of other tools have all of them: the values of a Helm chart have
-/// a `serviceAccount` without a namespace.
+/// Keys that every plugin file has. Few files of other tools have all of them: the values of a Helm chart
+/// have a `serviceAccount` without a namespace.
 #[derive(Deserialize)]
 struct RequiredKeys {
     #[serde(rename = "component")]

@@ -143,8 +143,8 @@ impl Charge {
     /// # Errors
     ///
     /// If the account or the share of the use is exceeded: [`Error::Throttled`] for what others free in time,
-    /// which are keys, Events and requests that fit by themselves, and [`Error::LimitExceeded`] for everything
-    /// else. The previous charge stays.
+    /// which are keys, Events and requests that fit by themselves, and [`Error::LimitExceeded`] for
+    /// everything else. The previous charge stays.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let Account { limit, used, by_use, refused } = &*self.account.shared;
         let bytes = bytes as u64;

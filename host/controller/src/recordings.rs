@@ -19,6 +19,17 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 /// How often a file of the same name is avoided by a number.
 const MOST_FILES: u32 = 10_000;
 
+/// What the operator can do about a file that cannot be created or written.
+pub(crate) const WRITABLE_HINT: &str =
+    "free disk space, or name a path with --record that this user may write, then start the host again";
+
+/// What the operator can do about a second plugin where the file is for one.
+const ONE_PLUGIN_HINT: &str =
+    "name a folder with --record, or the plugin with --record-plugin, then start the host again";
+
+/// What the operator can do about a panic.
+const BUG_HINT: &str = "report this, it is a bug of the host";
+
 /// Configures the records of plugins.
 #[derive(Debug, Clone)]
 pub struct RecordConfig {
@@ -125,7 +136,7 @@ impl Recordings {
         let reporter = reporter.about(plugin, 0);
         if config.plugin.is_none() && !config.is_for_several() {
             let message = "the file is for one plugin, and --record-plugin names none".to_owned();
-            reporter.report(failed(&config.path, message));
+            reporter.report(failed(&config.path, message, ONE_PLUGIN_HINT));
             return None;
         }
         let budget =
@@ -142,7 +153,7 @@ impl Recordings {
             }
             Err(error) => {
                 let file = config.file(plugin);
-                reporter.report(failed(&file, error.to_string()));
+                reporter.report(failed(&file, error.to_string(), WRITABLE_HINT));
                 let config = config.of_file(file, plugin, &budget);
                 return Some(record::Recorder::failed(config, error.to_string()));
             }
@@ -166,13 +177,13 @@ impl Recordings {
                     let _ = tokio::time::timeout(drain.timeout() + LAST_CALLS, last_calls).await;
                 };
                 if let Err(error) = writer.run(stop).await {
-                    reporter.report(failed(&file, error.to_string()));
+                    reporter.report(failed(&file, error.to_string(), WRITABLE_HINT));
                 }
             },
             move |panic| {
                 let (reporter, file, progress) = panicked;
                 let message = format!("its writer panicked: {panic}");
-                reporter.report(failed(&file, message.clone()));
+                reporter.report(failed(&file, message.clone(), BUG_HINT));
                 progress.fail(message);
             },
         );
@@ -180,8 +191,8 @@ impl Recordings {
     }
 }
 
-fn failed(file: &Path, message: String) -> HostEvent {
-    HostEvent::RecordFailed { file: file.display().to_string(), message }
+fn failed(file: &Path, message: String, hint: &'static str) -> HostEvent {
+    HostEvent::RecordFailed { file: file.display().to_string(), message, hint }
 }
 
 /// Returns `a.record` for 1, and `a.2.record` for 2.
@@ -286,7 +297,7 @@ mod tests {
         let recorder = recordings.start(&"mirror".into()).unwrap();
         let line = reports.next().await.unwrap();
         assert_eq!(line.plugin.as_deref(), Some("mirror"));
-        let HostEvent::RecordFailed { file, message } = &line.event else { panic!("{line}") };
+        let HostEvent::RecordFailed { file, message, .. } = &line.event else { panic!("{line}") };
         assert!(file.ends_with("/a/mirror.record") && !message.is_empty(), "{line}");
         let view = recorder.progress().view();
         assert_eq!((view.state, view.reason.as_ref()), (RecordState::Failed, Some(message)));

@@ -21,7 +21,9 @@ impl HostEvent {
             Self::ResourceForbidden { hint, .. }
             | Self::ResourceOverBudget { hint, .. }
             | Self::OverBudget { hint, .. } => Some(hint),
-            Self::StateTrouble { hint, .. } | Self::ResourceAbsent { hint, .. } => Some(hint),
+            Self::StateTrouble { hint, .. }
+            | Self::RecordFailed { hint, .. }
+            | Self::ResourceAbsent { hint, .. } => Some(hint),
             Self::LeadershipLost { .. } => Some("start it again, then it stands by"),
             Self::PluginRolledBack { .. } => Some(
                 "repair the plugin: the host loads a changed component or changed settings at once. \
@@ -30,16 +32,6 @@ impl HostEvent {
             Self::RecordLimitReached { .. } => {
                 Some("move the files away or raise --record-limit, then start the host again")
             }
-            Self::RecordFailed { message, .. } if message.contains("panicked") => {
-                Some("report this, it is a bug of the host")
-            }
-            Self::RecordFailed { message, .. } if message.contains("--record-plugin") => Some(
-                "name a folder with --record, or the plugin with --record-plugin, then start the host again",
-            ),
-            Self::RecordFailed { .. } => Some(
-                "free disk space, or name a path with --record that this user may write, then start the host \
-                 again",
-            ),
             Self::PluginPanicked { .. } => Some("report this, it is a bug of the host"),
             Self::ReportsDropped { .. } => Some("read it faster, or print less with --level"),
             _ => None,

@@ -218,6 +218,9 @@ pub enum HostEvent {
         file: String,
         /// Why.
         message: String,
+        /// What the operator can do, as an imperative.
+        #[serde(skip)]
+        hint: &'static str,
     },
     /// The host refuses a plugin's file or component. A generation that serves keeps serving.
     PluginRefused {

@@ -147,7 +147,7 @@ impl HostEvent {
                  The host calls it as before, and records no further call of it",
                 Size(*limit)
             ),
-            Self::RecordFailed { file, message } => write!(
+            Self::RecordFailed { file, message, hint: _ } => write!(
                 f,
                 "its record {file} has failed: {message}. The host calls it as before, and records no further \
                  call of it"

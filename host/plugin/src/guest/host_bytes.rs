@@ -166,13 +166,15 @@ impl Charge {
         let message = format!(
             "{bytes} more bytes of {name} exceed the {share} bytes that the host holds of them for one plugin"
         );
-        Err(match self.of {
-            Use::WorkQueue | Use::Events => Error::Throttled(ThrottledInfo { message, retry_after_ms: None }),
+        let passes = match self.of {
+            Use::WorkQueue | Use::Events => true,
             // Other requests hold the rest, and end in time.
-            Use::Requests if self.bytes.saturating_add(bytes) <= share => {
-                Error::Throttled(ThrottledInfo { message, retry_after_ms: None })
-            }
-            Use::Requests | Use::Metrics | Use::ReadSets | Use::OwnWrites => Error::LimitExceeded(message),
+            Use::Requests => self.bytes.saturating_add(bytes) <= share,
+            Use::Metrics | Use::ReadSets | Use::OwnWrites => false,
+        };
+        Err(match passes {
+            true => Error::Throttled(ThrottledInfo { message, retry_after_ms: None }),
+            false => Error::LimitExceeded(message),
         })
     }
 

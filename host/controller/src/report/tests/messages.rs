@@ -87,6 +87,7 @@ fn examples() -> Vec<HostEvent> {
         HostEvent::RecordFailed {
             file: text("records/mirror.record"),
             message: text("No space left on device (os error 28)"),
+            hint: crate::recordings::WRITABLE_HINT,
         },
         HostEvent::PluginRefused {
             file: text("hello.yaml"),

@@ -102,10 +102,8 @@ pub(crate) fn client(
 
 /// Returns the token file of a configuration, if its requests have the token in it.
 pub(crate) fn token_file(config: &Config) -> Result<Option<TokenFile>, Failure> {
-    TokenFile::of(&config.auth_info).map_err(|error| {
-        Failure::caller(anyhow::Error::new(error).context("the kubeconfig cannot be used"))
-            .hint(TOKEN_FILE_HINT)
-    })
+    // The error names the file.
+    TokenFile::of(&config.auth_info).map_err(|error| Failure::caller(error).hint(TOKEN_FILE_HINT))
 }
 
 /// Finds the configuration. Also returns a description of its source.
